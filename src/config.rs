@@ -1,0 +1,161 @@
+//! Every environment variable, default and limit that can be set, read once.
+//!
+//! Nothing else in the program reads the environment or the clock.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use crate::error::{Error, Result};
+
+/// Messages that a member may send in a minute, unless `TEAM_TABLE_MAX_PER_MINUTE` says otherwise.
+pub const MAX_PER_MINUTE: u32 = 120;
+
+/// What the environment says. Empty variables count as unset.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// `TEAM_TABLE_DB`: the table to use instead of the workspace's.
+    pub db: Option<PathBuf>,
+    /// `TEAM_TABLE_NAME`: the name that a session wishes for.
+    pub name: Option<String>,
+    /// `TEAM_TABLE_LOG`: what goes to stderr, such as `debug`.
+    pub log: Option<String>,
+    /// `TEAM_TABLE_MAX_PER_MINUTE`: messages per member and minute, 0 for no limit.
+    pub max_per_minute: u32,
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// `PATH`, to find out whether `team-table` there is this very program.
+    pub path: Option<OsString>,
+    /// `NO_COLOR` is set.
+    pub no_color: bool,
+    /// The session of the agent in whose shell or as whose server we run.
+    pub agent: AgentEnv,
+    /// A fixed clock in UTC milliseconds (`TEAM_TABLE_NOW`), for reproducible output.
+    pub fixed_now: Option<i64>,
+    /// Where to fail on purpose (`TEAM_TABLE_FAULT`); heeded by debug builds only.
+    pub fault: Option<String>,
+}
+
+/// What agents' clients leave in the environment of the processes they start.
+/// Source: tried with Claude Code 2.1.332, Codex 0.171.0, Gemini CLI 0.61.0, opencode 1.18.33 and
+/// Copilot CLI 1.0.102.
+#[derive(Debug, Clone, Default)]
+pub struct AgentEnv {
+    /// `CLAUDE_CODE_SESSION_ID`.
+    pub claude_session: Option<String>,
+    /// `CODEX_THREAD_ID`.
+    pub codex_thread: Option<String>,
+    /// `COPILOT_AGENT_SESSION_ID`.
+    pub copilot_session: Option<String>,
+    /// The name of the first variable found that only an agent's process has.
+    pub marker: Option<String>,
+}
+
+/// Variables that only processes below an agent have; those with a `*` by their beginning.
+const MARKERS: &[&str] =
+    &["CLAUDECODE", "AI_AGENT", "GEMINI_CLI", "OPENCODE", "CODEX_*", "COPILOT_*"];
+
+/// Variables that begin like a marker, yet that a person sets in their own shell.
+const SET_BY_PEOPLE: &[&str] = &["CODEX_HOME", "COPILOT_HOME"];
+
+impl Config {
+    /// Reads the environment and the working directory.
+    ///
+    /// # Errors
+    /// A variable that holds what it cannot hold (exit code 2), or no working directory.
+    pub fn from_env() -> Result<Config> {
+        let cwd = std::env::current_dir()
+            .map_err(|err| Error::io("use the working directory", Path::new("."), err))?;
+        Ok(Config {
+            db: var("TEAM_TABLE_DB").map(PathBuf::from),
+            name: text("TEAM_TABLE_NAME")?,
+            log: text("TEAM_TABLE_LOG")?,
+            max_per_minute: number("TEAM_TABLE_MAX_PER_MINUTE")?.unwrap_or(MAX_PER_MINUTE),
+            cwd: dunce::simplified(&cwd).to_owned(),
+            home: var(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from),
+            path: var("PATH"),
+            no_color: var("NO_COLOR").is_some(),
+            agent: AgentEnv {
+                claude_session: text("CLAUDE_CODE_SESSION_ID")?,
+                codex_thread: text("CODEX_THREAD_ID")?,
+                copilot_session: text("COPILOT_AGENT_SESSION_ID")?,
+                marker: marker(),
+            },
+            fixed_now: number("TEAM_TABLE_NOW")?,
+            fault: text("TEAM_TABLE_FAULT")?,
+        })
+    }
+
+    /// The time in UTC milliseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.fixed_now.unwrap_or_else(clock)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+fn clock() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn var(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn text(name: &str) -> Result<Option<String>> {
+    var(name)
+        .map(|value| {
+            value.into_string().map_err(|value| {
+                Error::usage(format!("{name} is not Unicode: `{}`", value.to_string_lossy()))
+            })
+        })
+        .transpose()
+}
+
+fn number<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
+    text(name)?
+        .map(|value| {
+            value
+                .parse()
+                .map_err(|_| Error::usage(format!("{name} must be a whole number, got `{value}`")))
+        })
+        .transpose()
+}
+
+fn marker() -> Option<String> {
+    let mut found: Vec<String> = std::env::vars_os()
+        .filter(|(_, value)| !value.is_empty())
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| is_marker(name))
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+fn is_marker(name: &str) -> bool {
+    !SET_BY_PEOPLE.contains(&name)
+        && MARKERS.iter().any(|marker| match marker.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == *marker,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_marker;
+
+    #[test]
+    fn agents_are_told_from_people() {
+        for name in ["CLAUDECODE", "AI_AGENT", "GEMINI_CLI", "OPENCODE", "CODEX_THREAD_ID"] {
+            assert!(is_marker(name), "{name}");
+        }
+        for name in ["CODEX_HOME", "COPILOT_HOME", "CLAUDE", "PATH", "OPENCODE_CONFIG"] {
+            assert!(!is_marker(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! team-table.
+pub mod config;
+pub mod error;
