@@ -1,0 +1,28 @@
+//! How much of anything there may be, as the documentation states it.
+
+/// Bytes of a message body as sent.
+pub const BODY_BYTES: usize = 16 * 1024;
+/// Bytes of a message body as shown: every line behind `| `, control characters escaped.
+pub const BODY_SHOWN_BYTES: usize = 20_000;
+/// Bytes of one result.
+pub const RESULT_BYTES: usize = 24_000;
+/// Characters of the summary that `register` answers with.
+pub const DIGEST_CHARS: usize = 2_000;
+/// Characters of a one-line field: note, reason, title.
+pub const LINE_CHARS: usize = 200;
+/// Capabilities of a member.
+pub const CAPABILITIES: usize = 20;
+/// Characters of one capability.
+pub const CAPABILITY_CHARS: usize = 64;
+/// Where counts of unread messages stop: they are shown as `99+`.
+pub const COUNT_STOPS_AT: usize = 100;
+/// Messages in one result, unless the caller asks for another number.
+pub const PAGE: i64 = 20;
+/// Messages in one result at most.
+pub const PAGE_MAX: i64 = 100;
+/// Seconds that `wait_for_messages` waits, unless the caller asks for another number.
+pub const WAIT_SECONDS: i64 = 45;
+/// Seconds at most: clients give up on a silent call after 60 (opencode 1.18).
+pub const WAIT_SECONDS_MAX: i64 = 50;
+/// Broadcasts from before it came that a session finds in its inbox, at most.
+pub const LATE_BROADCASTS: i64 = 20;

@@ -1,0 +1,9 @@
+//! What is true: types and pure rules. No I/O, no clock, no SQL; `now` is an argument.
+
+pub mod flood;
+pub mod id;
+pub mod limits;
+pub mod member;
+pub mod message;
+pub mod name;
+pub mod time;

@@ -1,0 +1,256 @@
+//! Seats, bells and the queue of writers: everything that is a file beside the table.
+//!
+//! A seat is held by an exclusive lock on `seat-NAME.lock` for the life of a session, so that the
+//! kernel frees it when the process dies. The lock files are never deleted. `fs2` is used here
+//! alone, and called qualified: with its trait in scope some names resolve to std's methods of
+//! another meaning.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    domain::name::MemberName,
+    error::{Error, Result},
+    platform::{self, FileId},
+};
+
+/// A claim is tried for so long when only lookers are in its way, who hold a lock for microseconds.
+const CLAIM_TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+/// The folder of seats of one table.
+#[derive(Debug)]
+pub struct Seats {
+    folder: PathBuf,
+    /// `write.lock`, kept open: a writer comes along with every call.
+    write_file: Option<Arc<File>>,
+}
+
+/// A seat that this process holds until it is dropped.
+#[derive(Debug)]
+pub struct Seat {
+    name: MemberName,
+    path: PathBuf,
+    file: File,
+    id: FileId,
+}
+
+/// The right to write to the table, given back when it is dropped.
+#[derive(Debug)]
+pub struct WriteTurn {
+    file: Arc<File>,
+}
+
+impl Seats {
+    pub fn new(folder: PathBuf) -> Seats {
+        Seats { folder, write_file: None }
+    }
+
+    /// Takes the seat of `name`; `None` where a session sits there.
+    ///
+    /// # Errors
+    /// The lock file cannot be made or locked at all.
+    pub fn claim(&self, name: &MemberName) -> Result<Option<Seat>> {
+        let path = self.lock_path(name);
+        for _ in 0..CLAIM_TRIES {
+            let file = platform::open_private(&path).map_err(|err| Error::io("make", &path, err))?;
+            if try_lock(&file, &path)? {
+                let id =
+                    platform::open_file_id(&file).map_err(|err| Error::io("look at", &path, err))?;
+                let seat = Seat { name: name.clone(), path: path.clone(), file, id };
+                if seat.is_current() {
+                    return Ok(Some(seat));
+                }
+                // The file was replaced between opening and locking it: try the new one.
+                continue;
+            }
+            if !try_lock_shared(&file, &path)? {
+                return Ok(None);
+            }
+            // Only a looker was in the way, and it is gone by now.
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        Ok(None)
+    }
+
+    /// Whether a session sits on the seat of `name`. A look takes a shared lock, so that lookers
+    /// never see each other.
+    pub fn is_held(&self, name: &MemberName) -> bool {
+        let path = self.lock_path(name);
+        match File::open(&path) {
+            Ok(file) => matches!(try_lock_shared(&file, &path), Ok(false)),
+            Err(_) => false,
+        }
+    }
+
+    /// The file that a waiting process watches, made where it is missing.
+    pub fn bell(&self, name: &MemberName) -> Result<PathBuf> {
+        let path = self.bell_path(name);
+        let made = platform::open_private(&path).map(drop);
+        made.map_err(|err| Error::io("make", &path, err))?;
+        Ok(path)
+    }
+
+    /// Wakes who waits for mail of `name`. To be called after the commit. Windows reports a write
+    /// when the handle is closed, so the bell is opened anew each time.
+    pub fn ring(&self, name: &MemberName) {
+        let rung = File::options()
+            .write(true)
+            .open(self.bell_path(name))
+            .and_then(|mut bell| bell.write_all(b"!"));
+        if let Err(err) = rung
+            && err.kind() != io::ErrorKind::NotFound
+        {
+            // A waiter has its slow look beside the bell; nothing is lost.
+            tracing::debug!("cannot ring the bell of {name}: {err}");
+        }
+    }
+
+    /// The turn to write, if nobody else has it.
+    pub fn try_turn(&mut self) -> Result<Option<WriteTurn>> {
+        let file = if let Some(file) = &self.write_file {
+            Arc::clone(file)
+        } else {
+            let path = self.write_path();
+            let file = platform::open_private(&path).map_err(|err| Error::io("make", &path, err))?;
+            Arc::clone(self.write_file.insert(Arc::new(file)))
+        };
+        Ok(try_lock(&file, &self.write_path())?.then_some(WriteTurn { file }))
+    }
+
+    /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
+    /// receiver is gone is given back.
+    pub fn wait_for_turn(&self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let path = self.write_path();
+        std::thread::spawn(move || {
+            let turn = platform::open_private(&path)
+                .and_then(|file| {
+                    fs2::FileExt::lock_exclusive(&file)?;
+                    Ok(WriteTurn { file: Arc::new(file) })
+                })
+                .map_err(|err| Error::io("lock", &path, err));
+            // Who stopped waiting has dropped the receiver; the turn is dropped with it.
+            drop(sender.send(turn));
+        });
+        receiver
+    }
+
+    /// Forgets the open `write.lock`: the folder was replaced.
+    pub fn forget_turns(&mut self) {
+        self.write_file = None;
+    }
+
+    fn lock_path(&self, name: &MemberName) -> PathBuf {
+        // The prefix keeps Windows' devices (`con`, `nul`) files like any other.
+        self.folder.join(format!("seat-{}.lock", name.key()))
+    }
+
+    fn bell_path(&self, name: &MemberName) -> PathBuf {
+        self.folder.join(format!("{}.bell", name.key()))
+    }
+
+    fn write_path(&self) -> PathBuf {
+        self.folder.join("write.lock")
+    }
+}
+
+impl Seat {
+    pub fn name(&self) -> &MemberName {
+        &self.name
+    }
+
+    /// Whether the path still names the file whose lock we hold. Somebody may have deleted the
+    /// folder, and then another session can sit on a seat of the same name.
+    pub fn is_current(&self) -> bool {
+        matches!(platform::file_id(&self.path), Ok(Some(id)) if id == self.id)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Err(err) = fs2::FileExt::unlock(&self.file) {
+            tracing::debug!("cannot free the seat of {}: {err}", self.name);
+        }
+    }
+}
+
+impl Drop for WriteTurn {
+    fn drop(&mut self) {
+        if let Err(err) = fs2::FileExt::unlock(&*self.file) {
+            tracing::warn!("cannot free the write lock: {err}");
+        }
+    }
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    locked(fs2::FileExt::try_lock_exclusive(file), path)
+}
+
+fn try_lock_shared(file: &File, path: &Path) -> Result<bool> {
+    locked(fs2::FileExt::try_lock_shared(file), path)
+}
+
+fn locked(tried: io::Result<()>, path: &Path) -> Result<bool> {
+    match tried {
+        Ok(()) => Ok(true),
+        Err(err) if err.kind() == fs2::lock_contended_error().kind() => Ok(false),
+        Err(err) => Err(Error::io("lock", path, err)
+            .hint("the table needs a file system with file locks; some network disks have none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seats;
+    use crate::domain::name::MemberName;
+
+    fn name(text: &str) -> MemberName {
+        MemberName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_seat_is_held_once_and_freed_when_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let seats = Seats::new(folder.path().to_owned());
+        assert!(!seats.is_held(&name("ada")));
+        let seat = seats.claim(&name("ada")).unwrap().unwrap();
+        assert!(seats.is_held(&name("ADA")), "names are one ignoring case");
+        assert!(seats.claim(&name("Ada")).unwrap().is_none());
+        drop(seat);
+        assert!(!seats.is_held(&name("ada")));
+        assert!(seats.claim(&name("con")).unwrap().is_some(), "a device name on Windows");
+    }
+
+    #[test]
+    fn a_lock_on_a_deleted_file_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let seats = Seats::new(folder.path().to_owned());
+        let seat = seats.claim(&name("ada")).unwrap().unwrap();
+        assert!(seat.is_current());
+        std::fs::remove_file(folder.path().join("seat-ada.lock")).unwrap();
+        assert!(!seat.is_current());
+        assert!(seats.claim(&name("ada")).unwrap().is_some(), "a newcomer sits down at once");
+        assert!(!seat.is_current());
+    }
+
+    #[test]
+    fn turns_to_write_come_one_after_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seats = Seats::new(folder.path().to_owned());
+        let mut other = Seats::new(folder.path().to_owned());
+        let turn = seats.try_turn().unwrap().unwrap();
+        assert!(other.try_turn().unwrap().is_none());
+        let waiting = other.wait_for_turn();
+        drop(turn);
+        let turn = waiting.blocking_recv().unwrap().unwrap();
+        assert!(seats.try_turn().unwrap().is_none());
+        drop(turn);
+        assert!(seats.try_turn().unwrap().is_some());
+    }
+}

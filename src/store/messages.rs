@@ -1,0 +1,381 @@
+//! Messages and their deliveries.
+
+use rusqlite::{OptionalExtension as _, Row, named_params, params};
+
+use super::Tx;
+use crate::{
+    domain::{
+        id::{MemberId, MessageId, SessionId},
+        limits,
+        message::Kind,
+        time::{DAY, HOUR, Time},
+    },
+    error::Result,
+};
+
+/// A message to be.
+#[derive(Debug)]
+pub struct NewMessage<'a> {
+    pub sender: MemberId,
+    pub kind: Kind,
+    /// What it was written to: a member's name, `@role` or `everyone`.
+    pub audience: &'a str,
+    pub is_broadcast: bool,
+    /// The other party, where there is exactly one.
+    pub recipient: Option<MemberId>,
+    pub reply_to: Option<MessageId>,
+    pub body: &'a str,
+}
+
+/// A message as one member sees it.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub id: MessageId,
+    pub sender: String,
+    pub sender_id: MemberId,
+    pub kind: Kind,
+    pub audience: String,
+    pub is_broadcast: bool,
+    pub recipient: Option<MemberId>,
+    pub reply_to: Option<MessageId>,
+    pub body: String,
+    pub sent_at: Time,
+    /// Sent before the member sat down.
+    pub late: bool,
+    /// Handed out before, to a session that ended before it was known to have read it.
+    pub again: bool,
+}
+
+/// One recipient's part in a message.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    pub member: String,
+    pub handed_at: Option<Time>,
+    pub handed_session: Option<SessionId>,
+    pub read_at: Option<Time>,
+}
+
+/// The unread mail of a member: how many (up to where counts stop), and from whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread {
+    pub count: usize,
+    pub senders: Vec<String>,
+    /// Ids of the oldest, at most as many as the count.
+    pub ids: Vec<MessageId>,
+}
+
+/// Deliveries that were handed out together, to be confirmed or given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handing {
+    /// The table's epoch: after a reset this is about nothing any more.
+    pub epoch: i64,
+    pub member: MemberId,
+    pub session: SessionId,
+    pub messages: Vec<MessageId>,
+}
+
+/// What came of a `sent` question: who wrote a message and to whom.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    pub id: MessageId,
+    pub sender: MemberId,
+    pub recipient: Option<MemberId>,
+    pub audience: String,
+    pub is_broadcast: bool,
+}
+
+/// Which part of the history to look at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter {
+    pub from: Option<MemberId>,
+    /// Any message of the thread.
+    pub thread: Option<MessageId>,
+    /// Only ids below this.
+    pub before: Option<MessageId>,
+}
+
+/// What makes a delivery unread for the session `?2`: not read, and not handed to it.
+macro_rules! unread {
+    () => {
+        "member_id = ?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
+    };
+}
+
+impl Tx<'_> {
+    /// The one unread query, as a count with senders. `session` is the one that sits there now
+    /// ([`SessionId::NOBODY`] where none does).
+    pub fn unread(&self, member: MemberId, session: SessionId) -> Result<Unread> {
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT message_id, sender_id FROM delivery WHERE ",
+            unread!(),
+            " ORDER BY message_id LIMIT ?3"
+        ))?;
+        let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
+        let mut rows = statement.query([member.0, session.0, stop])?;
+        let mut unread = Unread::default();
+        let mut senders: Vec<i64> = Vec::new();
+        while let Some(row) = rows.next()? {
+            unread.count += 1;
+            unread.ids.push(MessageId(row.get(0)?));
+            let sender = row.get(1)?;
+            if !senders.contains(&sender) {
+                senders.push(sender);
+            }
+        }
+        for sender in senders {
+            unread.senders.push(self.name_of(MemberId(sender))?);
+        }
+        Ok(unread)
+    }
+
+    /// The oldest unread messages, in the order in which they were sent.
+    pub fn unread_messages(
+        &self,
+        member: MemberId,
+        session: SessionId,
+        limit: i64,
+    ) -> Result<Vec<Shown>> {
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT message.*, late, n_handed, (SELECT name FROM member WHERE id = message.sender_id) AS sender
+             FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
+            unread!(),
+            " ORDER BY message_id LIMIT ?3) JOIN message ON message.id = message_id ORDER BY id"
+        ))?;
+        let rows = statement.query_map([member.0, session.0, limit], shown)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Hands messages out to a session: they are unread for it no longer, and read when the
+    /// handing is confirmed.
+    pub fn hand_out(&self, handing: &Handing, now: Time) -> Result<()> {
+        let conn = self.writing()?;
+        let mut statement = conn.prepare_cached(
+            "UPDATE delivery SET handed_at = ?3, handed_session = ?4, n_handed = n_handed + 1
+             WHERE message_id = ?1 AND member_id = ?2",
+        )?;
+        for message in &handing.messages {
+            statement.execute([message.0, handing.member.0, now.0, handing.session.0])?;
+        }
+        Ok(())
+    }
+
+    /// The handed messages count as read. Returns those that did not before.
+    pub fn confirm(&self, handing: &Handing, now: Time) -> Result<Vec<MessageId>> {
+        self.settle(
+            handing,
+            "UPDATE delivery SET read_at = :now
+             WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
+               AND (:session > 0 OR member_id = :member)",
+            now,
+        )
+    }
+
+    /// The handed messages never reached the session: unread again, at once.
+    pub fn give_back(&self, handing: &Handing, now: Time) -> Result<Vec<MessageId>> {
+        self.settle(
+            handing,
+            "UPDATE delivery SET handed_at = NULL, handed_session = NULL, n_handed = n_handed - 1
+             WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
+               AND (:session > 0 OR member_id = :member) AND :now IS NOT NULL",
+            now,
+        )
+    }
+
+    fn settle(&self, handing: &Handing, sql: &str, now: Time) -> Result<Vec<MessageId>> {
+        let mut statement = self.writing()?.prepare_cached(sql)?;
+        let mut changed = Vec::new();
+        for message in &handing.messages {
+            // A session's deliveries may have moved to another member; the command line's not.
+            let n_rows = statement.execute(named_params! {
+                ":message": message.0,
+                ":session": handing.session.0,
+                ":member": handing.member.0,
+                ":now": now.0,
+            })?;
+            if n_rows > 0 {
+                changed.push(*message);
+            }
+        }
+        Ok(changed)
+    }
+
+    pub fn insert_message(&self, new: &NewMessage<'_>, now: Time) -> Result<MessageId> {
+        let conn = self.writing()?;
+        let thread: Option<i64> = match new.reply_to {
+            Some(parent) => conn
+                .prepare_cached("SELECT thread_id FROM message WHERE id = ?1")?
+                .query_row([parent.0], |row| row.get(0))
+                .optional()?,
+            None => None,
+        };
+        let mut statement = conn.prepare_cached(
+            "INSERT INTO message (sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
+                                  thread_id, body, sent_at)
+             VALUES (:sender, :kind, :audience, :is_broadcast, :recipient, :reply_to,
+                     coalesce(:thread, (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'message'), 1),
+                     :body, :now)",
+        )?;
+        let id = statement.insert(named_params! {
+            ":sender": new.sender.0,
+            ":kind": new.kind.as_str(),
+            ":audience": new.audience,
+            ":is_broadcast": new.is_broadcast,
+            ":recipient": new.recipient.map(|member| member.0),
+            ":reply_to": new.reply_to.map(|message| message.0),
+            ":thread": thread,
+            ":body": new.body,
+            ":now": now.0,
+        })?;
+        Ok(MessageId(id))
+    }
+
+    /// Puts a message into a member's inbox.
+    pub fn deliver(&self, message: MessageId, sender: MemberId, member: MemberId) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "INSERT INTO delivery (message_id, member_id, sender_id) VALUES (?1, ?2, ?3)",
+            )?
+            .execute([message.0, member.0, sender.0])?;
+        Ok(())
+    }
+
+    /// Who sits down gets the broadcasts of the last hour and the human's of the last day, as far
+    /// as it does not have them and did not write them.
+    pub fn deliver_late_broadcasts(&self, member: MemberId, now: Time) -> Result<usize> {
+        let n_rows = self
+            .writing()?
+            .prepare_cached(
+                "INSERT OR IGNORE INTO delivery (message_id, member_id, sender_id, late)
+                 SELECT id, ?1, sender_id, 1 FROM (
+                     SELECT message.id, sender_id FROM message
+                     JOIN member ON member.id = sender_id
+                     WHERE is_broadcast AND sender_id <> ?1
+                       AND sent_at > CASE member.kind WHEN 'human' THEN ?2 ELSE ?3 END
+                       AND NOT EXISTS (SELECT 1 FROM delivery
+                                       WHERE message_id = message.id AND member_id = ?1)
+                     ORDER BY message.id DESC LIMIT ?4)",
+            )?
+            .execute(params![
+                member.0,
+                now.before(DAY).0,
+                now.before(HOUR).0,
+                limits::LATE_BROADCASTS
+            ])?;
+        Ok(n_rows)
+    }
+
+    /// What the member sent or was sent, and broadcasts; newest first. Hands nothing out.
+    pub fn history(
+        &self,
+        member: MemberId,
+        sees_all: bool,
+        filter: &Filter,
+        limit: i64,
+    ) -> Result<Vec<Shown>> {
+        let thread: Option<i64> = match filter.thread {
+            Some(message) => self
+                .conn
+                .prepare_cached("SELECT thread_id FROM message WHERE id = ?1")?
+                .query_row([message.0], |row| row.get(0))
+                .optional()?,
+            None => None,
+        };
+        let mut statement = self.conn.prepare_cached(
+            "SELECT message.*, coalesce(late, 0) AS late, 0 AS n_handed,
+                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
+             FROM message LEFT JOIN delivery ON message_id = id AND member_id = :me
+             WHERE (:all OR message.sender_id = :me OR message_id IS NOT NULL OR is_broadcast)
+               AND (:before IS NULL OR id < :before)
+               AND (:from IS NULL OR message.sender_id = :from)
+               AND (:thread IS NULL OR thread_id = :thread)
+             ORDER BY id DESC LIMIT :limit",
+        )?;
+        let rows = statement.query_map(
+            named_params! {
+                ":me": member.0,
+                ":all": sees_all,
+                ":before": filter.before.map(|id| id.0),
+                ":from": filter.from.map(|id| id.0),
+                ":thread": thread,
+                ":limit": limit,
+            },
+            shown,
+        )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// One message, whoever asks.
+    pub fn message(&self, id: MessageId) -> Result<Option<Shown>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT message.*, 0 AS late, 0 AS n_handed,
+                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
+             FROM message WHERE id = ?1",
+        )?;
+        Ok(statement.query_row([id.0], shown).optional()?)
+    }
+
+    /// Who wrote a message and to whom, without its body.
+    pub fn sent(&self, id: MessageId) -> Result<Option<Sent>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT id, sender_id, recipient_id, audience, is_broadcast FROM message WHERE id = ?1",
+        )?;
+        Ok(statement
+            .query_row([id.0], |row| {
+                Ok(Sent {
+                    id: MessageId(row.get(0)?),
+                    sender: MemberId(row.get(1)?),
+                    recipient: row.get::<_, Option<i64>>(2)?.map(MemberId),
+                    audience: row.get(3)?,
+                    is_broadcast: row.get(4)?,
+                })
+            })
+            .optional()?)
+    }
+
+    /// Whether the message is in the member's inbox, read or not.
+    pub fn was_delivered(&self, id: MessageId, member: MemberId) -> Result<bool> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND member_id = ?2)",
+        )?;
+        Ok(statement.query_row([id.0, member.0], |row| row.get(0))?)
+    }
+
+    /// Each recipient's part in a message.
+    pub fn standings(&self, id: MessageId) -> Result<Vec<Standing>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT name, handed_at, handed_session, read_at FROM delivery
+             JOIN member ON member.id = member_id WHERE message_id = ?1 ORDER BY member_id",
+        )?;
+        let rows = statement.query_map([id.0], |row| {
+            Ok(Standing {
+                member: row.get(0)?,
+                handed_at: row.get::<_, Option<i64>>(1)?.map(Time),
+                handed_session: row.get::<_, Option<i64>>(2)?.map(SessionId),
+                read_at: row.get::<_, Option<i64>>(3)?.map(Time),
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn name_of(&self, member: MemberId) -> Result<String> {
+        let mut statement = self.conn.prepare_cached("SELECT name FROM member WHERE id = ?1")?;
+        Ok(statement.query_row([member.0], |row| row.get(0))?)
+    }
+}
+
+fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
+    Ok(Shown {
+        id: MessageId(row.get("id")?),
+        sender: row.get("sender")?,
+        sender_id: MemberId(row.get("sender_id")?),
+        kind: Kind::from_column(&row.get::<_, String>("kind")?),
+        audience: row.get("audience")?,
+        is_broadcast: row.get("is_broadcast")?,
+        recipient: row.get::<_, Option<i64>>("recipient_id")?.map(MemberId),
+        reply_to: row.get::<_, Option<i64>>("reply_to")?.map(MessageId),
+        body: row.get("body")?,
+        sent_at: Time(row.get("sent_at")?),
+        late: row.get("late")?,
+        again: row.get::<_, i64>("n_handed")? > 0,
+    })
+}

@@ -1,0 +1,72 @@
+//! The table as a whole: its one row about itself, and the reset.
+
+use rusqlite::{Connection, params};
+
+use super::Tx;
+use crate::{
+    domain::{name, time::Time},
+    error::Result,
+};
+
+/// Fills a new table: the row about itself, and the two members of the first day.
+pub(super) fn found(conn: &Connection, now: i64) -> Result<()> {
+    conn.execute(
+        "INSERT INTO about (id, epoch, began_at) VALUES (1, abs(random() >> 1), ?1)",
+        [now],
+    )?;
+    insert_first_members(conn, now)
+}
+
+fn insert_first_members(conn: &Connection, now: i64) -> Result<()> {
+    conn.execute(
+        "INSERT INTO member (name, kind, seatless, joined_at) VALUES (?1, 'human', 1, ?3), (?2, 'program', 1, ?3)",
+        params![name::HUMAN, name::TEAM_TABLE, now],
+    )?;
+    Ok(())
+}
+
+impl Tx<'_> {
+    /// The number that changes with a reset and with a new file.
+    pub fn epoch(&self) -> Result<i64> {
+        let mut statement = self.conn.prepare_cached("SELECT epoch FROM about")?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
+    /// When the table was last reset, if ever.
+    pub fn reset_at(&self) -> Result<Option<Time>> {
+        let mut statement = self.conn.prepare_cached("SELECT reset_at FROM about")?;
+        Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(Time))
+    }
+
+    /// Deletes what was said and done. The counters of ids stay: an agent's `#41` must never be
+    /// another message.
+    pub fn wipe(&self, now: Time) -> Result<()> {
+        self.writing()?.execute_batch(
+            "DELETE FROM delivery; DELETE FROM message; DELETE FROM member_key;
+             DELETE FROM session; DELETE FROM event; DELETE FROM member;
+             UPDATE about SET epoch = abs(random() >> 1);",
+        )?;
+        self.writing()?.execute("UPDATE about SET reset_at = ?1", [now.0])?;
+        insert_first_members(self.writing()?, now.0)
+    }
+
+    /// How many messages the table holds.
+    pub fn n_messages(&self) -> Result<i64> {
+        Ok(self.conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0))?)
+    }
+}
+
+impl super::Store {
+    /// Gives the space of deleted rows back, as far as nobody is reading. To be called outside any
+    /// transaction, with the turn to write.
+    pub fn shrink(&self) -> Result<()> {
+        self.conn.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        Ok(())
+    }
+
+    /// Copies the table, as of now, to a file that is not there yet.
+    pub fn copy_to(&self, path: &std::path::Path) -> Result<()> {
+        self.conn.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,447 @@
+//! One process's place at the table: runs calls, each in one transaction.
+//!
+//! [`Desk`] is synchronous and never waits: a call that has to write wants the turn to write, which
+//! the transport waits for. It reopens a table that was replaced and claims its seat anew.
+
+use std::sync::Arc;
+
+use super::{
+    Access, Cx, Effects, Entry, Job, Me, SeatChange,
+    sit::{self, Seated},
+};
+use crate::{
+    config::Config,
+    domain::{
+        id::{MemberId, SessionId},
+        name::{self, MemberName},
+        time::{SECOND, Time},
+    },
+    error::{Error, Kind, Result},
+    fault,
+    seat::{Seats, WriteTurn},
+    store::{Event, Handing, Store, Tx},
+    view::text::{self, Front},
+    workspace::Workspace,
+};
+
+/// A call that has nothing else to write leaves the heartbeat as it is while it is this young;
+/// ages are shown from a minute on.
+const HEARTBEAT_STALE_AFTER: i64 = 30 * SECOND;
+
+/// A client's session, as its calls tell of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// `claude`, `codex`: what its name is made of.
+    pub family: String,
+    pub client: String,
+    pub client_version: String,
+    /// The client's own id of the session, by which it finds its seat again.
+    pub key: Option<String>,
+    /// The session that started this one as a helper.
+    pub parent_key: Option<String>,
+}
+
+/// For whom a desk works.
+#[derive(Debug, Clone)]
+pub enum Who {
+    /// A session over MCP, with a seat of its own.
+    Session { agent: Agent, wish: Option<MemberName> },
+    /// The person at the command line.
+    Human,
+    /// A command that speaks as a member by name.
+    Named(MemberName),
+    /// A command in the shell of an agent: the member of that session, on its seat.
+    Shell { family: String, key: String },
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub struct Answer {
+    pub text: String,
+    pub json: serde_json::Value,
+    /// What was handed out with it.
+    pub handing: Option<Handing>,
+    /// The tool refused the request; the text says why.
+    pub error: Option<Error>,
+}
+
+/// See the module's text.
+pub struct Desk {
+    workspace: Workspace,
+    config: Arc<Config>,
+    who: Who,
+    front: Front,
+    seats: Seats,
+    store: Option<Store>,
+    seated: Option<Seated>,
+    /// It deregistered: only `register` sits down again.
+    has_left: bool,
+    /// Lines for the head of the next result.
+    notices: Vec<String>,
+    /// The next result says what the session is called.
+    introduce: bool,
+    /// Handed out and known to have been read.
+    to_confirm: Vec<Handing>,
+    /// Handed out, and known never to have arrived.
+    to_give_back: Vec<Handing>,
+}
+
+/// What a transaction came to, to be taken over after its commit.
+struct Outcome {
+    reply: Result<super::Reply>,
+    effects: Effects,
+    seated: Seated,
+    badge: Option<String>,
+    new_seat: bool,
+}
+
+impl Desk {
+    pub fn new(workspace: Workspace, config: Arc<Config>, who: Who, front: Front) -> Desk {
+        let seats = Seats::new(workspace.seats.clone());
+        Desk {
+            workspace,
+            config,
+            who,
+            front,
+            seats,
+            store: None,
+            seated: None,
+            has_left: false,
+            notices: Vec::new(),
+            introduce: false,
+            to_confirm: Vec::new(),
+            to_give_back: Vec::new(),
+        }
+    }
+
+    pub fn now(&self) -> Time {
+        Time(self.config.now())
+    }
+
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    pub fn is_seated(&self) -> bool {
+        self.seated.is_some()
+    }
+
+    /// Whether there is a table to sit down at, without making one.
+    pub fn table_exists(&self) -> bool {
+        self.workspace.table.exists()
+    }
+
+    /// What the client told with its latest call. A key that comes with a later call moves the
+    /// session to the member that it finds.
+    pub fn identify(&mut self, now_known: &Agent) {
+        let Who::Session { agent, .. } = &mut self.who else { return };
+        if agent == now_known {
+            return;
+        }
+        let has_new_key = now_known.key.is_some() && now_known.key != agent.key;
+        *agent = Agent {
+            key: now_known.key.clone().or_else(|| agent.key.take()),
+            ..now_known.clone()
+        };
+        if has_new_key && let Some(seated) = &mut self.seated {
+            seated.key_is_new = true;
+        }
+    }
+
+    /// The turn to write, if nobody else has it. Makes the folders where they are missing.
+    pub fn try_turn(&mut self) -> Result<Option<WriteTurn>> {
+        for _ in 0..10 {
+            match self.seats.try_turn() {
+                Ok(Some(turn)) if !turn.is_current() => self.seats.forget_turns(),
+                Err(_) if !self.workspace.seats.is_dir() => {
+                    self.seats.forget_turns();
+                    self.workspace.make()?;
+                }
+                other => return other,
+            }
+        }
+        Err(Error::busy("the table's folder is being replaced all the time"))
+    }
+
+    /// Waits in line for the turn to write; see [`Seats::wait_for_turn`].
+    pub fn wait_for_turn(&self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
+        self.seats.wait_for_turn()
+    }
+
+    /// The bell of the member that sits here, and its table's number of foreign commits.
+    pub fn bell(&self) -> Result<Option<std::path::PathBuf>> {
+        self.seated.as_ref().map(|seated| self.seats.bell(&seated.name)).transpose()
+    }
+
+    /// A number that changes when somebody has written, or `None` where the table is not the one
+    /// that was open, so that the next call finds it anew.
+    pub fn pulse(&self) -> Option<i64> {
+        let store = self.store.as_ref().filter(|store| store.is_current())?;
+        let sits = self.seated.as_ref().is_none_or(Seated::is_current);
+        sits.then(|| store.data_version().ok()).flatten()
+    }
+
+    /// These were read: the next transaction writes it down.
+    pub fn confirm_later(&mut self, handings: impl IntoIterator<Item = Handing>) {
+        self.to_confirm.extend(handings);
+    }
+
+    /// These never arrived: the next transaction makes them unread.
+    pub fn give_back_later(&mut self, handings: impl IntoIterator<Item = Handing>) {
+        self.to_give_back.extend(handings);
+    }
+
+    pub fn has_to_settle(&self) -> bool {
+        !self.to_confirm.is_empty() || !self.to_give_back.is_empty()
+    }
+
+    /// Writes down what was read and what never arrived, without a call.
+    pub fn settle(&mut self, _turn: &WriteTurn) -> Result<()> {
+        if !self.has_to_settle() {
+            return Ok(());
+        }
+        let now = self.now();
+        let Some(store) = self.store.as_mut().filter(|store| store.is_current()) else {
+            return Ok(());
+        };
+        let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);
+        let actor = self.seated.as_ref().map_or(name::HUMAN, |seated| seated.name.as_str());
+        store.write(|tx| settle(tx, actor, confirm, give_back, now))?;
+        self.to_confirm.clear();
+        self.to_give_back.clear();
+        Ok(())
+    }
+
+    /// Sits down without a call, where a table is there.
+    pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
+        if self.seated.is_some() || self.has_left || !self.table_exists() {
+            return Ok(());
+        }
+        let now = self.now();
+        self.open(Some(turn), now)?;
+        let outcome = self.transact(None, true, now)?;
+        self.take_over(outcome, now).map(drop)
+    }
+
+    /// Runs a call.
+    ///
+    /// # Errors
+    /// [`Kind::NeedsWrite`] without a turn where one is needed: call again with it. [`Kind::Busy`]
+    /// where another program is in the way: call again a little later. Everything that the caller
+    /// cannot mend. What the caller can mend is in the answer.
+    pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
+        let now = self.now();
+        if self.has_left && job.entry.name != "register" {
+            let err = Error::refused("you have left the table")
+                .hint("call register to come back");
+            return Ok(refusal(err));
+        }
+        self.open(turn, now)?;
+        if turn.is_none() && self.must_write(job.entry, now) {
+            return Err(Error::needs_write());
+        }
+        let outcome = self.transact(Some(job), turn.is_some(), now)?;
+        self.take_over(outcome, now)
+    }
+
+    fn must_write(&self, entry: &Entry, now: Time) -> bool {
+        entry.access == Access::Writes
+            || self.has_to_settle()
+            || self.seated.as_ref().is_none_or(|seated| {
+                seated.key_is_new
+                    || !seated.is_current()
+                    || now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER
+            })
+    }
+
+    /// Opens the table, or opens it anew where the file was replaced.
+    fn open(&mut self, turn: Option<&WriteTurn>, now: Time) -> Result<()> {
+        if self.store.as_ref().is_some_and(Store::is_current) {
+            return Ok(());
+        }
+        self.store = None;
+        let store = match Store::open(&self.workspace.table) {
+            Err(err) if err.kind() == Kind::NeedsWrite && turn.is_some() => {
+                Store::found(&self.workspace.table, now.0)?
+            }
+            other => other?,
+        };
+        self.store = Some(store);
+        Ok(())
+    }
+
+    fn transact(&mut self, job: Option<&Job>, writable: bool, now: Time) -> Result<Outcome> {
+        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
+        let sitting = sit::Sitting {
+            who: &self.who,
+            seats: &self.seats,
+            workspace: &self.workspace,
+            only_looks: job.is_some_and(|job| job.only_looks),
+        };
+        let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
+        let (front, max_per_minute) = (self.front, self.config.max_per_minute);
+        let work = |tx: &Tx<'_>| {
+            let epoch = tx.epoch()?;
+            let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
+            let (seated, new_seat) = match before {
+                Some(seated) => (seated.clone(), false),
+                None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),
+            };
+            if writable {
+                settle(tx, seated.name.as_str(), confirm, give_back, now)?;
+                if !new_seat {
+                    tx.beat(seated.member, now)?;
+                }
+            }
+            let mut cx = Cx {
+                tx,
+                now,
+                me: me(&seated, epoch),
+                seats: sitting.seats,
+                front,
+                max_per_minute,
+                effects: Effects::default(),
+            };
+            let reply = match job {
+                Some(job) => tx.attempt(|| {
+                    let reply = job.run(&mut cx)?;
+                    fault::point("in_tool");
+                    Ok(reply)
+                }),
+                None => Ok(super::Reply { text: String::new(), json: serde_json::Value::Null }),
+            };
+            if let Err(err) = &reply
+                && !is_for_caller(err)
+            {
+                return Err(reply.err().unwrap_or_else(Error::needs_write));
+            }
+            if reply.is_err() {
+                cx.effects = Effects::default();
+            }
+            let badge = badge(&cx, job)?;
+            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat })
+        };
+        if writable { store.write(work) } else { store.read(work) }
+    }
+
+    /// After the commit: what was decided becomes so.
+    fn take_over(&mut self, outcome: Outcome, now: Time) -> Result<Answer> {
+        let Outcome { reply, effects, mut seated, badge, new_seat } = outcome;
+        if new_seat {
+            self.introduce |= seated.notices.is_empty();
+            self.notices.append(&mut seated.notices);
+            self.has_left = false;
+        }
+        seated.beat_at = if new_seat || self.seated.is_none() { now } else { seated.beat_at };
+        self.to_confirm.clear();
+        self.to_give_back.clear();
+        for name in &effects.ring {
+            self.seats.ring(name);
+        }
+        match effects.seat {
+            SeatChange::Stay => self.seated = Some(seated),
+            SeatChange::Move(seat, member) => {
+                self.seated = Some(seated.moved_to(seat, member));
+            }
+            SeatChange::Leave => {
+                self.seated = None;
+                self.has_left = true;
+            }
+        }
+        let mut lines = std::mem::take(&mut self.notices);
+        if std::mem::take(&mut self.introduce)
+            && !effects.said_name
+            && matches!(self.who, Who::Session { .. })
+            && let Some(seated) = &self.seated
+        {
+            lines.insert(0, format!("you are `{}`", seated.name));
+        }
+        let (text, json, error) = match reply {
+            Ok(reply) => (reply.text, reply.json, None),
+            Err(err) => (format!("error: {}", err.explain()), serde_json::Value::Null, Some(err)),
+        };
+        lines.push(text);
+        lines.extend(badge);
+        Ok(Answer { text: lines.join("\n"), json, handing: effects.handing, error })
+    }
+}
+
+fn refusal(err: Error) -> Answer {
+    Answer {
+        text: format!("error: {}", err.explain()),
+        json: serde_json::Value::Null,
+        handing: None,
+        error: Some(err),
+    }
+}
+
+fn me(seated: &Seated, epoch: i64) -> Me {
+    Me {
+        id: seated.member,
+        name: seated.name.clone(),
+        is_human: seated.is_human,
+        reads_as: seated.reads_as,
+        hands_as: seated.hands_as,
+        is_session: seated.hands_as != SessionId::COMMAND_LINE,
+        epoch,
+    }
+}
+
+/// What the caller can mend is a result; everything else fails the call.
+fn is_for_caller(err: &Error) -> bool {
+    matches!(err.kind(), Kind::Invalid | Kind::NotFound | Kind::Refused | Kind::Usage)
+}
+
+fn badge(cx: &Cx<'_>, job: Option<&Job>) -> Result<Option<String>> {
+    let leaves = matches!(cx.effects.seat, SeatChange::Leave);
+    if job.is_none() || cx.effects.said_unread || leaves {
+        return Ok(None);
+    }
+    let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
+    Ok((unread.count > 0).then(|| text::badge(unread.count, &unread.senders, cx.front)))
+}
+
+fn settle(
+    tx: &Tx<'_>,
+    actor: &str,
+    confirm: &[Handing],
+    give_back: &[Handing],
+    now: Time,
+) -> Result<()> {
+    if confirm.is_empty() && give_back.is_empty() {
+        return Ok(());
+    }
+    let epoch = tx.epoch()?;
+    for handing in confirm.iter().filter(|handing| handing.epoch == epoch) {
+        let read = tx.confirm(handing, now)?;
+        log_messages(tx, actor, "message.read", &read, now)?;
+    }
+    for handing in give_back.iter().filter(|handing| handing.epoch == epoch) {
+        let back = tx.give_back(handing, now)?;
+        log_messages(tx, actor, "message.unhanded", &back, now)?;
+    }
+    Ok(())
+}
+
+/// One row of the log for messages that changed together.
+pub(super) fn log_messages(
+    tx: &Tx<'_>,
+    actor: &str,
+    kind: &'static str,
+    messages: &[crate::domain::id::MessageId],
+    now: Time,
+) -> Result<()> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    let message = messages.first().copied().filter(|_| messages.len() == 1);
+    tx.log(now, &Event { actor, kind, message, detail: Some(ids.join(" ")) })
+}
+
+/// Used where a member's id is all there is.
+impl Seated {
+    fn moved_to(self, seat: crate::seat::Seat, member: MemberId) -> Seated {
+        Seated { name: seat.name().clone(), seat: Some(Arc::new(seat)), member, ..self }
+    }
+}

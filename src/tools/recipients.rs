@@ -1,0 +1,161 @@
+//! Whom a message reaches, and the truth about it: looked up when it is sent.
+
+use crate::{
+    domain::{
+        id::SessionId,
+        limits,
+        member::State,
+        message,
+        name::{self, MemberName},
+        time::{Age, DAY},
+    },
+    error::{Error, Result},
+    store::Member,
+    tools::Cx,
+    view::{sanitize, text},
+};
+
+impl Cx<'_> {
+    pub(super) fn is_held(&self, member: &Member) -> bool {
+        !member.seatless && self.seats.is_held(&member.name)
+    }
+
+    pub(super) fn state(&self, member: &Member) -> State {
+        member.presence(self.is_held(member)).state(self.now)
+    }
+
+    /// How many unread messages wait for a member, seen from outside.
+    pub(super) fn n_unread(&self, member: &Member) -> Result<usize> {
+        let session = member.session.filter(|_| self.is_held(member));
+        Ok(self.tx.unread(member.id, session.unwrap_or(SessionId::NOBODY))?.count)
+    }
+
+    /// The member of this name that can be written to.
+    ///
+    /// # Errors
+    /// Nobody of that name, with who there is; one who left or moved, with when and where; oneself.
+    pub(super) fn recipient(&self, wanted: &str) -> Result<Member> {
+        let member = self.tx.member_named(wanted)?.filter(|member| !member.is_program());
+        let Some(member) = member else { return Err(self.unknown(wanted)?) };
+        if member.id == self.me.id {
+            return Err(Error::refused(format!("`{}` is you", member.name))
+                .hint("list_members shows whom you can write to"));
+        }
+        if let Some(moved_to) = member.moved_to {
+            let now_called = self.tx.member(moved_to)?.name;
+            return Err(Error::refused(format!("`{}` is now `{now_called}`", member.name))
+                .hint(format!("write to `{now_called}`")));
+        }
+        if let State::Left(age) = self.state(&member) {
+            let when = age.map_or_else(String::new, |age| format!(" {}", age.ago()));
+            return Err(Error::refused(format!("`{}` left{when}", member.name))
+                .hint(self.known()?));
+        }
+        Ok(member)
+    }
+
+    fn unknown(&self, wanted: &str) -> Result<Error> {
+        let members = self.present()?;
+        let names = members.iter().map(|(member, _)| member.name.as_str());
+        let near = name::nearest(wanted, names)
+            .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let shown: String = wanted.chars().take(limits::LINE_CHARS).collect();
+        Ok(Error::not_found(format!("no member named {}", sanitize::field(&shown)))
+            .hint(format!("{near}{}", self.known()?)))
+    }
+
+    /// Everybody who has not left, but me.
+    fn present(&self) -> Result<Vec<(Member, State)>> {
+        let members = self.tx.members()?.into_iter().filter(|member| member.id != self.me.id);
+        Ok(members
+            .map(|member| {
+                let state = self.state(&member);
+                (member, state)
+            })
+            .filter(|(_, state)| !matches!(state, State::Left(_)))
+            .collect())
+    }
+
+    /// `known sessions: claude-1 (active), human (away)`.
+    fn known(&self) -> Result<String> {
+        let known: Vec<String> = self
+            .present()?
+            .iter()
+            .map(|(member, state)| format!("{} ({state})", member.name))
+            .collect();
+        Ok(format!("known sessions: {}", text::list(&known, 20)))
+    }
+
+    /// Everyone with a role who has not left, but me.
+    pub(super) fn with_role(&self, role: &str) -> Result<Vec<(Member, State)>> {
+        let mut members = self.present()?;
+        let roles: Vec<String> = members
+            .iter()
+            .filter(|(member, _)| !member.role.is_empty())
+            .map(|(member, _)| format!("@{}", member.role))
+            .collect();
+        members.retain(|(member, _)| member.role.eq_ignore_ascii_case(role));
+        if members.is_empty() {
+            let shown: String = role.chars().take(limits::LINE_CHARS).collect();
+            let known = match roles.as_slice() {
+                [] => "nobody has a role yet; register sets one".to_owned(),
+                roles => format!("known roles: {}", text::list(roles, 20)),
+            };
+            return Err(Error::not_found(format!(
+                "nobody here has the role {}",
+                sanitize::field(&shown)
+            ))
+            .hint(known));
+        }
+        Ok(members)
+    }
+
+    /// The human, and every member heard of in the last 24 hours who has not left; but me.
+    pub(super) fn everyone(&self) -> Result<Vec<(Member, State)>> {
+        let mut members = self.present()?;
+        let now = self.now;
+        members.retain(|(member, _)| {
+            member.is_human() || member.heartbeat_at.is_some_and(|at| now.since(at) < Age(DAY))
+        });
+        Ok(members)
+    }
+
+    /// Checks a text to be sent: its size as it is and as it will be shown.
+    pub(super) fn check_body(body: &str) -> Result<()> {
+        message::check_body(body)?;
+        let shown = sanitize::fence(body).len();
+        if shown > limits::BODY_SHOWN_BYTES {
+            return Err(Error::invalid(format!(
+                "the message has {shown} bytes as it is shown, with every line behind `| ` and \
+                 control characters escaped; at most {} are allowed",
+                limits::BODY_SHOWN_BYTES
+            ))
+            .hint("write it to a file in the project and send the path, or send it in parts"));
+        }
+        Ok(())
+    }
+
+    /// Counts one message against the flood guard; the human is exempt.
+    pub(super) fn count_message(&self) -> Result<()> {
+        if self.me.is_human || self.max_per_minute == 0 {
+            return Ok(());
+        }
+        let window = self.tx.member(self.me.id)?.window;
+        let window = window.add(self.now, self.max_per_minute).map_err(|left| {
+            Error::refused(format!(
+                "you have sent {} messages within a minute",
+                self.max_per_minute
+            ))
+            .hint(format!(
+                "nothing was sent; go on in {}, with fewer and longer messages",
+                text::seconds_left(left)
+            ))
+        })?;
+        self.tx.set_window(self.me.id, window)
+    }
+
+    /// Rings the bell of a member after the commit.
+    pub(super) fn ring(&mut self, member: &MemberName) {
+        self.effects.ring.push(member.clone());
+    }
+}

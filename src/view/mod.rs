@@ -1,0 +1,4 @@
+//! How things are shown to models and to people.
+
+pub mod sanitize;
+pub mod text;
