@@ -1,0 +1,3 @@
+//! What only a person or a script runs.
+
+pub mod which;
