@@ -60,6 +60,82 @@ pub fn path_of_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
+/// Which file a path names, so that one can see whether it is still the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId(u64, u64);
+
+/// The file that `path` names now, or `None` where there is none. Opens nothing: closing any handle
+/// to a database would drop SQLite's locks on it (POSIX record locks belong to the process).
+pub fn file_id(path: &Path) -> io::Result<Option<FileId>> {
+    match std::fs::metadata(path) {
+        Ok(meta) => Ok(Some(id_of(&meta))),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A folder on the way was replaced by a file: the path names nothing either.
+        Err(err) if err.kind() == io::ErrorKind::NotADirectory => Ok(None),
+        Err(err) => Err(err),
+    }
+}
+
+/// The identity of an open file.
+pub fn open_file_id(file: &File) -> io::Result<FileId> {
+    Ok(id_of(&file.metadata()?))
+}
+
+#[cfg(unix)]
+fn id_of(meta: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt as _;
+    FileId(meta.dev(), meta.ino())
+}
+
+/// On Windows files that a server has open cannot be deleted; the time of creation is enough.
+#[cfg(not(unix))]
+fn id_of(meta: &Metadata) -> FileId {
+    let created = meta
+        .created()
+        .ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+    FileId(0, created)
+}
+
+/// Opens a file that only its owner may read and write, making it where it is missing.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+/// The process that started this one, where the system tells and it can change: an orphan is given
+/// another parent. `None` on Windows, where the end of stdin has to do.
+pub fn parent_pid() -> Option<u32> {
+    #[cfg(unix)]
+    {
+        Some(std::os::unix::process::parent_id())
+    }
+    #[cfg(not(unix))]
+    {
+        None
+    }
+}
+
+/// Bytes written to stdout that nobody has read yet, where the system tells (pipes on Linux and
+/// macOS). Zero where it does not.
+pub fn unread_output() -> u64 {
+    #[cfg(unix)]
+    {
+        rustix::io::ioctl_fionread(io::stdout()).unwrap_or(0)
+    }
+    #[cfg(not(unix))]
+    {
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{create_private_file, is_ours, make_private_dir};

@@ -28,22 +28,28 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 pub struct Seats {
     folder: PathBuf,
     /// `write.lock`, kept open: a writer comes along with every call.
-    write_file: Option<Arc<File>>,
+    write_file: Option<Arc<LockFile>>,
+}
+
+/// An open lock file, and which one it was when it was opened.
+#[derive(Debug)]
+struct LockFile {
+    path: PathBuf,
+    file: File,
+    id: FileId,
 }
 
 /// A seat that this process holds until it is dropped.
 #[derive(Debug)]
 pub struct Seat {
     name: MemberName,
-    path: PathBuf,
-    file: File,
-    id: FileId,
+    lock: LockFile,
 }
 
 /// The right to write to the table, given back when it is dropped.
 #[derive(Debug)]
 pub struct WriteTurn {
-    file: Arc<File>,
+    lock: Arc<LockFile>,
 }
 
 impl Seats {
@@ -58,18 +64,16 @@ impl Seats {
     pub fn claim(&self, name: &MemberName) -> Result<Option<Seat>> {
         let path = self.lock_path(name);
         for _ in 0..CLAIM_TRIES {
-            let file = platform::open_private(&path).map_err(|err| Error::io("make", &path, err))?;
-            if try_lock(&file, &path)? {
-                let id =
-                    platform::open_file_id(&file).map_err(|err| Error::io("look at", &path, err))?;
-                let seat = Seat { name: name.clone(), path: path.clone(), file, id };
+            let lock = LockFile::open(&path)?;
+            if try_lock(&lock.file, &path)? {
+                let seat = Seat { name: name.clone(), lock };
                 if seat.is_current() {
                     return Ok(Some(seat));
                 }
                 // The file was replaced between opening and locking it: try the new one.
                 continue;
             }
-            if !try_lock_shared(&file, &path)? {
+            if !try_lock_shared(&lock.file, &path)? {
                 return Ok(None);
             }
             // Only a looker was in the way, and it is gone by now.
@@ -113,14 +117,13 @@ impl Seats {
 
     /// The turn to write, if nobody else has it.
     pub fn try_turn(&mut self) -> Result<Option<WriteTurn>> {
-        let file = if let Some(file) = &self.write_file {
-            Arc::clone(file)
+        let lock = if let Some(lock) = &self.write_file {
+            Arc::clone(lock)
         } else {
-            let path = self.write_path();
-            let file = platform::open_private(&path).map_err(|err| Error::io("make", &path, err))?;
-            Arc::clone(self.write_file.insert(Arc::new(file)))
+            let lock = LockFile::open(&self.write_path())?;
+            Arc::clone(self.write_file.insert(Arc::new(lock)))
         };
-        Ok(try_lock(&file, &self.write_path())?.then_some(WriteTurn { file }))
+        Ok(try_lock(&lock.file, &lock.path)?.then_some(WriteTurn { lock }))
     }
 
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
@@ -129,12 +132,11 @@ impl Seats {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let path = self.write_path();
         std::thread::spawn(move || {
-            let turn = platform::open_private(&path)
-                .and_then(|file| {
-                    fs2::FileExt::lock_exclusive(&file)?;
-                    Ok(WriteTurn { file: Arc::new(file) })
-                })
-                .map_err(|err| Error::io("lock", &path, err));
+            let turn = LockFile::open(&path).and_then(|lock| {
+                fs2::FileExt::lock_exclusive(&lock.file)
+                    .map_err(|err| Error::io("lock", &path, err))?;
+                Ok(WriteTurn { lock: Arc::new(lock) })
+            });
             // Who stopped waiting has dropped the receiver; the turn is dropped with it.
             drop(sender.send(turn));
         });
@@ -168,13 +170,32 @@ impl Seat {
     /// Whether the path still names the file whose lock we hold. Somebody may have deleted the
     /// folder, and then another session can sit on a seat of the same name.
     pub fn is_current(&self) -> bool {
+        self.lock.is_current()
+    }
+}
+
+impl WriteTurn {
+    /// Whether it is still the turn at the table that is there now.
+    pub fn is_current(&self) -> bool {
+        self.lock.is_current()
+    }
+}
+
+impl LockFile {
+    fn open(path: &Path) -> Result<LockFile> {
+        let file = platform::open_private(path).map_err(|err| Error::io("make", path, err))?;
+        let id = platform::open_file_id(&file).map_err(|err| Error::io("look at", path, err))?;
+        Ok(LockFile { path: path.to_owned(), file, id })
+    }
+
+    fn is_current(&self) -> bool {
         matches!(platform::file_id(&self.path), Ok(Some(id)) if id == self.id)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if let Err(err) = fs2::FileExt::unlock(&self.file) {
+        if let Err(err) = fs2::FileExt::unlock(&self.lock.file) {
             tracing::debug!("cannot free the seat of {}: {err}", self.name);
         }
     }
@@ -182,7 +203,7 @@ impl Drop for Seat {
 
 impl Drop for WriteTurn {
     fn drop(&mut self) {
-        if let Err(err) = fs2::FileExt::unlock(&*self.file) {
+        if let Err(err) = fs2::FileExt::unlock(&self.lock.file) {
             tracing::warn!("cannot free the write lock: {err}");
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub struct Content(pub String);
+pub(super) struct Content(pub String);
 
 impl schemars::JsonSchema for Content {
     fn inline_schema() -> bool {

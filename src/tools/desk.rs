@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    Access, Cx, Effects, Entry, Job, Me, SeatChange,
+    Access, Cx, Effects, Job, Me, SeatChange,
     sit::{self, Seated},
 };
 use crate::{
@@ -57,12 +57,26 @@ pub enum Who {
 /// The answer to a call.
 #[derive(Debug)]
 pub struct Answer {
-    pub text: String,
+    /// What the session has to know first: its name, a reset.
+    pub head: Vec<String>,
+    pub body: String,
+    /// The line about unread mail.
+    pub badge: Option<String>,
     pub json: serde_json::Value,
     /// What was handed out with it.
     pub handing: Option<Handing>,
     /// The tool refused the request; the text says why.
     pub error: Option<Error>,
+}
+
+impl Answer {
+    /// All of it, line by line.
+    pub fn text(&self) -> String {
+        let mut lines: Vec<&str> = self.head.iter().map(String::as_str).collect();
+        lines.push(&self.body);
+        lines.extend(self.badge.as_deref());
+        lines.join("\n")
+    }
 }
 
 /// See the module's text.
@@ -93,6 +107,8 @@ struct Outcome {
     seated: Seated,
     badge: Option<String>,
     new_seat: bool,
+    /// The heartbeat was written.
+    beat: bool,
 }
 
 impl Desk {
@@ -237,15 +253,94 @@ impl Desk {
             return Ok(refusal(err));
         }
         self.open(turn, now)?;
-        if turn.is_none() && self.must_write(job.entry, now) {
+        if turn.is_none() && self.must_write(job, now) {
             return Err(Error::needs_write());
         }
         let outcome = self.transact(Some(job), turn.is_some(), now)?;
         self.take_over(outcome, now)
     }
 
-    fn must_write(&self, entry: &Entry, now: Time) -> bool {
-        entry.access == Access::Writes
+    /// Looks at the table as the human would, without a sign of life and without marking anything.
+    /// `None` where there is no table yet.
+    ///
+    /// # Errors
+    /// What is wrong with the table, or with the look.
+    pub fn look<T>(&mut self, f: impl FnOnce(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+        let now = self.now();
+        if !self.table_exists() {
+            return Ok(None);
+        }
+        match self.open(None, now) {
+            // Somebody is making it at this moment.
+            Err(err) if err.kind() == Kind::NeedsWrite => return Ok(None),
+            opened => opened?,
+        }
+        let Some(store) = &mut self.store else { return Ok(None) };
+        let (seats, front) = (&self.seats, self.front);
+        store
+            .read(|tx| {
+                let human = tx
+                    .member_named(name::HUMAN)?
+                    .ok_or_else(|| Error::internal("the table has no member `human`"))?;
+                let me = Me {
+                    id: human.id,
+                    name: human.name,
+                    is_human: true,
+                    reads_as: SessionId::NOBODY,
+                    hands_as: SessionId::COMMAND_LINE,
+                    is_session: false,
+                    epoch: tx.epoch()?,
+                };
+                let effects = Effects::default();
+                f(&Cx { tx, now, me, seats, front, max_per_minute: 0, effects })
+            })
+            .map(Some)
+    }
+
+    /// Empties the table, with a copy of it first if asked for. Members that sit there are told by
+    /// their next result; their bells are rung.
+    ///
+    /// # Errors
+    /// The table or the copy cannot be written.
+    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&std::path::Path>) -> Result<i64> {
+        let now = self.now();
+        self.open(Some(turn), now)?;
+        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
+        if let Some(path) = backup {
+            store.copy_to(path)?;
+        }
+        let (names, n_messages) = store.write(|tx| {
+            let names: Vec<MemberName> =
+                tx.members()?.into_iter().map(|member| member.name).collect();
+            let n_messages = tx.n_messages()?;
+            tx.wipe(now)?;
+            let event = Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
+            tx.log(now, &event)?;
+            Ok((names, n_messages))
+        })?;
+        for name in &names {
+            self.seats.ring(name);
+        }
+        if let Err(err) = store.shrink() {
+            tracing::debug!("the file could not be shrunk: {err}");
+        }
+        Ok(n_messages)
+    }
+
+    /// Makes the table, if it is not there yet.
+    ///
+    /// # Errors
+    /// It cannot be made, or is not one of ours.
+    pub fn make_table(&mut self, turn: &WriteTurn) -> Result<()> {
+        let now = self.now();
+        self.open(Some(turn), now)
+    }
+
+    fn must_write(&self, job: &Job, now: Time) -> bool {
+        if matches!(self.who, Who::Named(_)) && job.only_looks {
+            return false;
+        }
+        job.entry.access == Access::Writes
             || self.has_to_settle()
             || self.seated.as_ref().is_none_or(|seated| {
                 seated.key_is_new
@@ -319,22 +414,24 @@ impl Desk {
                 cx.effects = Effects::default();
             }
             let badge = badge(&cx, job)?;
-            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat })
+            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat: writable })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Result<Answer> {
-        let Outcome { reply, effects, mut seated, badge, new_seat } = outcome;
+        let Outcome { reply, effects, mut seated, badge, new_seat, beat } = outcome;
         if new_seat {
             self.introduce |= seated.notices.is_empty();
             self.notices.append(&mut seated.notices);
             self.has_left = false;
         }
-        seated.beat_at = if new_seat || self.seated.is_none() { now } else { seated.beat_at };
-        self.to_confirm.clear();
-        self.to_give_back.clear();
+        if beat {
+            seated.beat_at = now;
+            self.to_confirm.clear();
+            self.to_give_back.clear();
+        }
         for name in &effects.ring {
             self.seats.ring(name);
         }
@@ -348,27 +445,27 @@ impl Desk {
                 self.has_left = true;
             }
         }
-        let mut lines = std::mem::take(&mut self.notices);
+        let mut head = std::mem::take(&mut self.notices);
         if std::mem::take(&mut self.introduce)
             && !effects.said_name
             && matches!(self.who, Who::Session { .. })
             && let Some(seated) = &self.seated
         {
-            lines.insert(0, format!("you are `{}`", seated.name));
+            head.insert(0, format!("you are `{}`", seated.name));
         }
-        let (text, json, error) = match reply {
+        let (body, json, error) = match reply {
             Ok(reply) => (reply.text, reply.json, None),
             Err(err) => (format!("error: {}", err.explain()), serde_json::Value::Null, Some(err)),
         };
-        lines.push(text);
-        lines.extend(badge);
-        Ok(Answer { text: lines.join("\n"), json, handing: effects.handing, error })
+        Ok(Answer { head, body, badge, json, handing: effects.handing, error })
     }
 }
 
 fn refusal(err: Error) -> Answer {
     Answer {
-        text: format!("error: {}", err.explain()),
+        head: Vec::new(),
+        body: format!("error: {}", err.explain()),
+        badge: None,
         json: serde_json::Value::Null,
         handing: None,
         error: Some(err),

@@ -73,7 +73,7 @@ pub trait Tool {
     const ACCESS: Access;
     /// Clients that show models only the names of tools show this one in full.
     const ALWAYS_LOAD: bool = false;
-    type Params: DeserializeOwned + JsonSchema + clap::Args + Send + 'static;
+    type Params: DeserializeOwned + JsonSchema + clap::Args + Send + Sync + 'static;
     type Output: Serialize + fmt::Display;
 
     /// Synchronous and quick; may run twice, as a reader first and then as a writer.
@@ -151,10 +151,24 @@ pub struct Job {
     pub entry: &'static Entry,
     pub waits: Option<Duration>,
     pub only_looks: bool,
-    run: Box<dyn Fn(&mut Cx<'_>) -> Result<Reply> + Send>,
+    run: Box<dyn Fn(&mut Cx<'_>) -> Result<Reply> + Send + Sync>,
 }
 
 impl Job {
+    /// A call whose parameters were wrong: it seats the caller like any other, and fails.
+    pub fn refusing(entry: &'static Entry, err: &Error) -> Job {
+        let (kind, message) = (err.kind(), err.to_string());
+        let hint = err.hint_text().map(str::to_owned);
+        let run = move |_: &mut Cx<'_>| {
+            let err = Error::new(kind, message.clone());
+            Err(match &hint {
+                Some(hint) => err.hint(hint.clone()),
+                None => err,
+            })
+        };
+        Job { entry, waits: None, only_looks: false, run: Box::new(run) }
+    }
+
     fn run(&self, cx: &mut Cx<'_>) -> Result<Reply> {
         (self.run)(cx)
     }

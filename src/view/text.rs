@@ -46,10 +46,18 @@ pub struct Header<'a> {
 }
 
 impl Header<'_> {
+    /// With the age of the message.
     pub fn line(&self, now: Time) -> String {
-        let mut line = format!("{} {} to {}", self.id, self.sender, self.to);
-        line.push_str(", ");
-        line.push_str(&now.since(self.sent_at).ago());
+        self.with(&format!(", {}", now.since(self.sent_at).ago()))
+    }
+
+    /// Without its age; for where the time stands beside it.
+    pub fn facts(&self) -> String {
+        self.with("")
+    }
+
+    fn with(&self, age: &str) -> String {
+        let mut line = format!("{} {} to {}{age}", self.id, self.sender, self.to);
         if let Some(parent) = self.reply_to {
             line.push_str(&format!(", reply to {parent}"));
         }

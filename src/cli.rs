@@ -1,0 +1,229 @@
+//! The command line: the clap tree from `tools::TABLE` plus commands; prints text or `--json`.
+//!
+//! stdout is data, stderr is talk. Exit codes: 0 done, 1 refused or failed (`wait`: nothing new),
+//! 2 wrong usage, 3 busy, 70 internal. A reader that closes the pipe ends us quietly with 0.
+
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal as _, Write as _},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
+
+use crate::{
+    commands::{self, log, reset, serve},
+    config::Config,
+    domain::name::{self, MemberName},
+    error::{Error, Kind, Result},
+    fault,
+    tools::{Desk, Entry, TABLE, Who},
+    view::text::Front,
+    workspace::Workspace,
+};
+
+const ABOUT: &str = "Lets the AI coding agents in one project folder find each other and write to each other";
+
+const AFTER_HELP: &str = "\
+Begin with `team-table init` in a repository; agents then find the tools by themselves.
+`team-table status` shows who is here, `team-table log -f` what is said.";
+
+/// Runs the program and returns its exit code.
+pub fn main(argv: impl IntoIterator<Item = OsString>) -> u8 {
+    let done = Config::from_env().and_then(|config| {
+        fault::arm(config.fault.as_deref());
+        start_log(&config)?;
+        run(argv, &Arc::new(config))
+    });
+    match done {
+        Ok(code) => code,
+        Err(err) if is_broken_pipe(&err) => 0,
+        Err(err) => {
+            say(&format!("error: {}", err.explain()));
+            err.exit_code()
+        }
+    }
+}
+
+fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result<u8> {
+    let matches = match tree().try_get_matches_from(argv) {
+        Ok(matches) => matches,
+        Err(err) => {
+            let code = u8::try_from(err.exit_code()).unwrap_or(2);
+            err.print().map_err(|err| Error::internal("cannot print").source(err))?;
+            return Ok(code);
+        }
+    };
+    let Some((command, matches)) = matches.subcommand() else { return Ok(2) };
+    let db_path = matches.get_one::<PathBuf>("db_path").map(PathBuf::as_path);
+    if command == "completions" {
+        return completions(matches);
+    }
+    let workspace = Workspace::find(config, db_path)?;
+    if command != "where" {
+        for warning in &workspace.warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+    let mut out = io::stdout().lock();
+    if let Some(entry) = Entry::with_command(command) {
+        let who = who(matches, config)?;
+        let job = entry.job_from_args(matches)?;
+        let desk = Desk::new(workspace, Arc::clone(config), who, Front::Commands);
+        return commands::tool::run(desk, &job, matches.get_flag("json"), &mut out);
+    }
+    let looker = |workspace| Desk::new(workspace, Arc::clone(config), Who::Human, Front::Commands);
+    match command {
+        "serve" => {
+            drop(out);
+            serve::run(&parsed::<serve::Args>(matches)?, workspace, config)
+        }
+        "status" => {
+            commands::status::run(&mut looker(workspace), matches.get_flag("json"), &mut out)
+        }
+        "log" => {
+            let args = parsed::<log::Args>(matches)?;
+            log::run(&args, looker(workspace), matches.get_flag("json"), &mut out)
+        }
+        "reset" => reset::run(&parsed::<reset::Args>(matches)?, looker(workspace)),
+        "where" => {
+            commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0)
+        }
+        other => Err(Error::internal(format!("the command {other} leads nowhere"))),
+    }
+}
+
+/// The whole tree, from the rows of the tools and the commands beside them.
+pub fn tree() -> Command {
+    let db_path = Arg::new("db_path")
+        .long("db-path")
+        .value_name("PATH")
+        .value_parser(value_parser!(PathBuf))
+        .global(true)
+        .help("Use this database file instead of the workspace's");
+    let json = Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print the same facts as JSON");
+    let speaker = Arg::new("as")
+        .long("as")
+        .value_name("NAME")
+        .help("Speak as this member; in a terminal you are `human`");
+    let tools = TABLE.iter().map(|entry| (entry.clap)().arg(speaker.clone()).arg(json.clone()));
+    let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
+    Command::new("team-table")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(AFTER_HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(db_path)
+        .subcommand(serve::Args::augment_args(Command::new("serve")))
+        .subcommand(plain("status", "Show who sits here, what waits for you, and the table").arg(json.clone()))
+        .subcommand(log::Args::augment_args(Command::new("log")).arg(json.clone()))
+        .subcommands(tools)
+        .subcommand(reset::Args::augment_args(Command::new("reset")))
+        .subcommand(plain("where", "Print which table is used here, and why").arg(json))
+        .subcommand(
+            plain("completions", "Print a script that completes commands in a shell").arg(
+                Arg::new("shell")
+                    .required(true)
+                    .value_parser(value_parser!(clap_complete::Shell)),
+            ),
+        )
+}
+
+fn parsed<T: clap::FromArgMatches>(matches: &ArgMatches) -> Result<T> {
+    T::from_arg_matches(matches).map_err(|err| Error::usage(err.to_string()))
+}
+
+/// As whom a command speaks: `--as`, the agent in whose shell it runs, or the human at a terminal.
+fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
+    if let Some(wanted) = matches.get_one::<String>("as") {
+        if wanted.eq_ignore_ascii_case(name::HUMAN) {
+            return Ok(Who::Human);
+        }
+        let name = MemberName::parse(wanted)
+            .map_err(|err| Error::usage(err.to_string()).hint(err.hint_text().unwrap_or_default()))?;
+        return Ok(Who::Named(name));
+    }
+    let agent = &config.agent;
+    let sessions = [
+        ("claude", &agent.claude_session),
+        ("codex", &agent.codex_thread),
+        ("copilot", &agent.copilot_session),
+    ];
+    if let Some((family, key)) =
+        sessions.into_iter().find_map(|(family, key)| key.clone().map(|key| (family, key)))
+    {
+        return Ok(Who::Shell { family: family.to_owned(), key });
+    }
+    if let Some(marker) = &agent.marker {
+        return Err(Error::usage(format!(
+            "{marker} is set, so an agent runs this, and it cannot be told which one"
+        ))
+        .hint("name the member that speaks with --as NAME"));
+    }
+    if io::stdin().is_terminal() || io::stderr().is_terminal() {
+        return Ok(Who::Human);
+    }
+    Err(Error::usage("no terminal is there, so a script runs this, and nobody is named")
+        .hint("name the member that speaks with --as NAME (`--as human` for yourself)"))
+}
+
+fn completions(matches: &ArgMatches) -> Result<u8> {
+    let Some(shell) = matches.get_one::<clap_complete::Shell>("shell") else { return Ok(2) };
+    let mut script = Vec::new();
+    clap_complete::generate(*shell, &mut tree(), "team-table", &mut script);
+    let mut out = io::stdout().lock();
+    out.write_all(&script)
+        .and_then(|()| out.flush())
+        .map_err(|err| Error::internal("cannot print").source(err))?;
+    Ok(0)
+}
+
+/// What `TEAM_TABLE_LOG` asks for goes to stderr; rmcp stays at `warn`, since it logs bodies.
+fn start_log(config: &Config) -> Result<()> {
+    use tracing_subscriber::{
+        filter::{LevelFilter, Targets},
+        fmt,
+        layer::SubscriberExt as _,
+        util::SubscriberInitExt as _,
+    };
+    let level: LevelFilter = match config.log.as_deref() {
+        None => LevelFilter::WARN,
+        Some(text) => text.parse().map_err(|_| {
+            Error::usage(format!("TEAM_TABLE_LOG must be a level, got `{text}`"))
+                .hint("one of off, error, warn, info, debug, trace")
+        })?,
+    };
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("rmcp", level.min(LevelFilter::ERROR))
+        .with_target("team_table", level);
+    let plain = fmt::layer().with_writer(io::stderr).with_ansi(false).without_time().with_target(false);
+    // Only a second start in one process could fail here; it changes nothing.
+    let _started = tracing_subscriber::registry().with(targets).with(plain).try_init();
+    Ok(())
+}
+
+fn is_broken_pipe(err: &Error) -> bool {
+    err.kind() != Kind::Busy
+        && std::error::Error::source(err)
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[expect(clippy::print_stderr, reason = "stderr is talk")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_is_sound() {
+        super::tree().debug_assert();
+    }
+}

@@ -1,0 +1,54 @@
+//! `serve`: the MCP server that an agent's client starts.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+
+use crate::{
+    config::Config,
+    domain::name::MemberName,
+    error::{Error, Result},
+    tools::{Agent, Desk, Who},
+    transport::stdio,
+    view::text::Front,
+    workspace::Workspace,
+};
+
+/// Serve one agent over MCP; an agent's client starts this
+///
+/// The server speaks JSON-RPC on stdin and stdout and ends when stdin ends. The agent is given a
+/// name at its first call, such as claude-1.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Wish for this name instead of one made from the client's
+    #[arg(long)]
+    name: Option<String>,
+    /// How the client is connected
+    #[arg(long, value_enum, default_value = "stdio")]
+    transport: Transport,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Transport {
+    Stdio,
+}
+
+/// Serves until the client is gone.
+///
+/// # Errors
+/// A name that is none (exit code 2), or no event loop.
+pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8> {
+    let Transport::Stdio = args.transport;
+    let named = [("--name", &args.name), ("TEAM_TABLE_NAME", &config.name)];
+    let wish = match named.into_iter().find_map(|(from, name)| name.as_ref().map(|it| (from, it))) {
+        None => None,
+        Some((from, name)) => Some(MemberName::parse(name).map_err(|err| {
+            Error::usage(format!("{from}: {err}")).hint(err.hint_text().unwrap_or_default())
+        })?),
+    };
+    let agent = Agent { family: "agent".to_owned(), ..Agent::default() };
+    let who = Who::Session { agent, wish };
+    let desk = Desk::new(workspace, Arc::clone(config), who, Front::Tools);
+    stdio::serve(desk, config)?;
+    Ok(0)
+}

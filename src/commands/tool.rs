@@ -1,0 +1,57 @@
+//! A tool as a command: the same code as over MCP, printed.
+
+use std::{io::Write, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{event_loop, flush, print, print_json, say};
+use crate::{
+    error::Result,
+    tools::{Answer, Desk, Job},
+    transport::{queue::Queue, wake},
+};
+
+/// How long what was printed may take to be written down as read.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Runs a tool and prints its result. What it hands out counts as read once it was printed and
+/// flushed. Returns the exit code.
+///
+/// # Errors
+/// What the caller cannot mend; what it can is printed to stderr, with its exit code.
+pub fn run(desk: Desk, job: &Job, json: bool, out: &mut dyn Write) -> Result<u8> {
+    let queue = Queue::new(desk);
+    let runtime = event_loop()?;
+    let answer = runtime.block_on(call(&queue, job))?;
+    let code = show(&answer, job, json, out)?;
+    if let Some(handing) = answer.handing {
+        runtime.block_on(queue.settle(vec![handing], Vec::new(), SETTLE))?;
+    }
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+async fn call(queue: &Queue, job: &Job) -> Result<Answer> {
+    match job.waits {
+        None => queue.call(job, None, |_, _| {}).await,
+        Some(limit) => {
+            let never = CancellationToken::new();
+            wake::wait(queue, job, None, limit, &never, |_, _| {}).await
+        }
+    }
+}
+
+fn show(answer: &Answer, job: &Job, json: bool, out: &mut dyn Write) -> Result<u8> {
+    if let Some(err) = &answer.error {
+        say(&answer.text());
+        return Ok(err.exit_code());
+    }
+    if json {
+        print_json(out, &answer.json)?;
+    } else {
+        print(out, &answer.text())?;
+    }
+    flush(out)?;
+    let nothing_came = job.waits.is_some() && answer.handing.is_none();
+    Ok(u8::from(nothing_came))
+}

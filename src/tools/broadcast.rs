@@ -1,0 +1,65 @@
+//! `broadcast`: text to everyone.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, Tool, content::Content, send_message};
+use crate::{
+    domain::{id::MessageId, member::State},
+    error::{Error, Result},
+    view::text,
+};
+
+pub(super) struct Broadcast;
+
+/// What a broadcast is written to.
+pub(super) const EVERYONE: &str = "everyone";
+
+/// Send a message to all agents; only what everyone must know
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+pub(super) struct Params {
+    #[command(flatten)]
+    content: Content,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    id: MessageId,
+    recipients: Vec<send_message::Reached>,
+}
+
+impl Tool for Broadcast {
+    const NAME: &'static str = "broadcast";
+    const COMMAND: &'static str = "broadcast";
+    const ACCESS: Access = Access::Writes;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
+        let body = &params.content.0;
+        Cx::check_body(body)?;
+        let members = cx.everyone()?;
+        if members.is_empty() {
+            return Err(Error::refused("nobody else is here or was in the last 24 hours")
+                .hint("who sits down within the next hour would not get it either: nothing was sent"));
+        }
+        cx.count_message()?;
+        let sent = send_message::send(cx, Some(EVERYONE.to_owned()), &members, None, body)?;
+        Ok(Output { id: sent.id, recipients: sent.recipients })
+    }
+}
+
+/// `sent #42 to 3 members, 1 of them away: codex-1 (active), ...`.
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.recipients.len();
+        let n_away =
+            self.recipients.iter().filter(|one| matches!(one.shown, State::Away(_))).count();
+        let names: Vec<String> =
+            self.recipients.iter().map(|one| format!("{} ({})", one.name, one.shown)).collect();
+        let members = if n == 1 { "1 member".to_owned() } else { format!("{n} members") };
+        let verb = if n_away == n { "queued" } else { "sent" };
+        write!(f, "{verb} {} to {members}, {n_away} away: {}", self.id, text::list(&names, 20))
+    }
+}

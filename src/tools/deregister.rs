@@ -1,0 +1,59 @@
+//! `deregister`: leaving for good.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, SeatChange, Tool, sit};
+use crate::error::{Error, Result};
+
+pub(super) struct Deregister;
+
+/// Leave for good; not needed when a session just ends
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+pub(super) struct Params {}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    name: String,
+    unread: usize,
+}
+
+impl Tool for Deregister {
+    const NAME: &'static str = "deregister";
+    const COMMAND: &'static str = "leave";
+    const ACCESS: Access = Access::Writes;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, _params: &Params) -> Result<Output> {
+        if cx.me.is_human {
+            return Err(Error::refused("the human does not leave")
+                .hint("to take a member out, name it with --as"));
+        }
+        if !cx.me.is_session && cx.is_held(&cx.tx.member(cx.me.id)?) && cx.me.reads_as.0 > 0 {
+            return Err(Error::refused(format!(
+                "a session sits on the seat of `{}`, and only it can leave",
+                cx.me.name
+            ))
+            .hint("let the agent call deregister"));
+        }
+        let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?.count;
+        cx.tx.leave(cx.me.id, cx.now)?;
+        sit::log(cx.tx, &cx.me.name, "member.left", None, cx.now)?;
+        cx.effects.seat = SeatChange::Leave;
+        cx.effects.said_name = true;
+        Ok(Output { name: cx.me.name.to_string(), unread })
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` has left", self.name)?;
+        if self.unread > 0 {
+            let mail = crate::view::text::messages(self.unread);
+            write!(f, " with {mail} unread; they stay, and register with this name brings them back")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! `list_members`: who is here, where, and what they do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, Tool};
+use crate::{
+    domain::{limits, member::State, time::Time},
+    error::Result,
+    store::Member,
+    view::{sanitize, text},
+};
+
+pub(super) struct ListMembers;
+
+/// List the agents working here: state, role, place and what they do
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+pub(super) struct Params {
+    #[arg(long)]
+    include_left: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    members: Vec<MemberLine>,
+}
+
+/// A member as it is listed.
+#[derive(Debug, Serialize)]
+pub struct MemberLine {
+    pub name: String,
+    pub you: bool,
+    pub state: &'static str,
+    pub last_seen_at: Option<Time>,
+    pub role: String,
+    pub capabilities: Vec<String>,
+    pub note: String,
+    /// The name that it goes by now, where it moved.
+    pub moved_to: Option<String>,
+    /// The session that sits there now.
+    pub session: Option<SessionLine>,
+    #[serde(skip)]
+    pub shown: State,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SessionLine {
+    pub client: String,
+    pub client_version: String,
+    pub checkout: String,
+    pub branch: Option<String>,
+    pub pid: u32,
+    pub server_version: String,
+}
+
+impl Tool for ListMembers {
+    const NAME: &'static str = "list_members";
+    const COMMAND: &'static str = "members";
+    const ACCESS: Access = Access::Reads;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
+        let include_left = params.include_left.unwrap_or(false);
+        let mut members = Vec::new();
+        for member in cx.tx.members()? {
+            let line = MemberLine::new(cx, &member)?;
+            if include_left || !matches!(line.shown, State::Left(_)) {
+                members.push(line);
+            }
+        }
+        Ok(Output { members })
+    }
+}
+
+impl MemberLine {
+    pub fn new(cx: &Cx<'_>, member: &Member) -> Result<MemberLine> {
+        let held = cx.is_held(member);
+        let session = match member.session.filter(|_| held) {
+            Some(id) => cx.tx.session(id)?,
+            None => None,
+        };
+        let shown = member.presence(held).state(cx.now);
+        Ok(MemberLine {
+            name: member.name.to_string(),
+            you: member.id == cx.me.id,
+            state: shown.word(),
+            last_seen_at: member.heartbeat_at,
+            role: member.role.clone(),
+            capabilities: member.capabilities.clone(),
+            note: member.note.clone(),
+            moved_to: match member.moved_to {
+                Some(id) => Some(cx.tx.member(id)?.name.to_string()),
+                None => None,
+            },
+            session: session.map(|session| SessionLine {
+                client: session.client,
+                client_version: session.client_version,
+                checkout: session.checkout,
+                branch: session.branch,
+                pid: session.pid,
+                server_version: session.server_version,
+            }),
+            shown,
+        })
+    }
+}
+
+/// Lists members as far as a result has room, and says how many are left out.
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ASIDE: usize = 1_200;
+        let n = self.members.len();
+        write!(f, "{}", if n == 1 { "1 member".to_owned() } else { format!("{n} members") })?;
+        let mut room = limits::RESULT_BYTES - ASIDE;
+        for (n_shown, member) in self.members.iter().enumerate() {
+            let line = member.to_string();
+            if line.len() + 1 > room {
+                return write!(f, "\n{} more are not shown here", n - n_shown);
+            }
+            room -= line.len() + 1;
+            write!(f, "\n{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for MemberLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let you = if self.you { " (you)" } else { "" };
+        write!(f, "{}{you}: {}", self.name, self.shown)?;
+        if let Some(name) = &self.moved_to {
+            write!(f, ", now `{name}`")?;
+        }
+        if !self.role.is_empty() {
+            write!(f, "; role {}", sanitize::field(&self.role))?;
+        }
+        if !self.note.is_empty() {
+            write!(f, "; working on {}", sanitize::field(&self.note))?;
+        }
+        if !self.capabilities.is_empty() {
+            let shown: Vec<String> =
+                self.capabilities.iter().map(|text| sanitize::field(text)).collect();
+            write!(f, "; good at {}", text::list(&shown, limits::CAPABILITIES))?;
+        }
+        if let Some(session) = &self.session {
+            write!(f, "; {}", sanitize::field(&format!("{} {}", session.client, session.client_version)))?;
+            write!(f, " in {}", sanitize::field(&session.checkout))?;
+            if let Some(branch) = &session.branch {
+                write!(f, " on {}", sanitize::field(branch))?;
+            }
+            write!(f, ", pid {}", session.pid)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! `message_status`: one message in full, and who has it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, Tool, get_messages::Line};
+use crate::{
+    domain::{
+        id::{MessageId, SessionId},
+        time::Time,
+    },
+    error::{Error, Result},
+    store::Standing,
+};
+
+pub(super) struct MessageStatus;
+
+/// Show one message in full and who has it: queued, handed or read
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+pub(super) struct Params {
+    message_id: MessageId,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    #[serde(flatten)]
+    message: Line,
+    recipients: Vec<Part>,
+    #[serde(skip)]
+    now: Time,
+}
+
+/// One recipient's part in the message.
+#[derive(Debug, Serialize)]
+struct Part {
+    name: String,
+    /// `queued`, `handed` or `read`.
+    state: &'static str,
+    handed_at: Option<Time>,
+    handed_session: Option<SessionId>,
+    read_at: Option<Time>,
+}
+
+impl Tool for MessageStatus {
+    const NAME: &'static str = "message_status";
+    const COMMAND: &'static str = "show";
+    const ACCESS: Access = Access::Reads;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
+        let id = params.message_id;
+        let is_mine = |message: &crate::store::Shown| -> Result<bool> {
+            Ok(message.sender_id == cx.me.id
+                || message.is_broadcast
+                || cx.me.is_human
+                || cx.tx.was_delivered(id, cx.me.id)?)
+        };
+        let message = match cx.tx.message(id)? {
+            Some(message) if is_mine(&message)? => message,
+            _ => {
+                return Err(Error::not_found(format!(
+                    "there is no message {id} that you sent or were sent"
+                ))
+                .hint("get_messages with include_read shows the ids"));
+            }
+        };
+        let recipients = cx.tx.standings(id)?.into_iter().map(part).collect();
+        Ok(Output { message: Line::new(cx, message), recipients, now: cx.now })
+    }
+}
+
+fn part(standing: Standing) -> Part {
+    let state = match (standing.read_at, standing.handed_at) {
+        (Some(_), _) => "read",
+        (None, Some(_)) => "handed",
+        (None, None) => "queued",
+    };
+    Part {
+        name: standing.member,
+        state,
+        handed_at: standing.handed_at,
+        handed_session: standing.handed_session,
+        read_at: standing.read_at,
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message.text(self.now))?;
+        for part in &self.recipients {
+            write!(f, "\n{}: {}", part.name, part.state)?;
+            if let Some(at) = part.read_at {
+                write!(f, " {}", self.now.since(at).ago())?;
+            } else if let Some(at) = part.handed_at {
+                write!(f, " {}, not known to be read yet", self.now.since(at).ago())?;
+            }
+            if let (Some(at), Some(session)) = (part.handed_at, part.handed_session) {
+                let to = match session {
+                    SessionId::COMMAND_LINE => "the command line".to_owned(),
+                    session => format!("session {}", session.0),
+                };
+                write!(f, " (handed to {to} {})", self.now.since(at).ago())?;
+            }
+        }
+        if self.recipients.is_empty() {
+            f.write_str("\nnobody has it any more")?;
+        }
+        Ok(())
+    }
+}

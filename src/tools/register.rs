@@ -1,0 +1,251 @@
+//! `register`: who I am, who is here, what waits for me; and another name, role or note.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, sit};
+use crate::{
+    domain::{
+        limits,
+        member::State,
+        message,
+        name::MemberName,
+    },
+    error::{Error, Result},
+    store::{Event, Joining, Member},
+    view::{
+        sanitize,
+        text::{self, Front},
+    },
+};
+
+pub(super) struct Register;
+
+/// Introduce yourself; sums up who is here and your mail
+///
+/// Optional: any first call seats you.
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+pub(super) struct Params {
+    /// Wished name; a number is added if it is taken
+    #[arg(long)]
+    name: Option<String>,
+    /// One word; others can write to @role
+    #[arg(long)]
+    role: Option<String>,
+    /// What you are good at
+    #[arg(long, value_delimiter = ',')]
+    capabilities: Option<Vec<String>>,
+    /// What you work on now
+    #[arg(long)]
+    note: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    name: String,
+    role: String,
+    note: String,
+    /// Why it is not the wished name.
+    renamed: Option<String>,
+    others: Vec<MemberLine>,
+    unread: usize,
+    senders: Vec<String>,
+    #[serde(skip)]
+    front: Front,
+}
+
+impl Tool for Register {
+    const NAME: &'static str = "register";
+    const COMMAND: &'static str = "register";
+    const ACCESS: Access = Access::Writes;
+    const ALWAYS_LOAD: bool = true;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
+        let profile = Profile::check(params)?;
+        let wished = params.name.as_deref().map(MemberName::parse).transpose()?;
+        let renamed = match wished {
+            Some(wished) if wished.as_str() != cx.me.name.as_str() => rename(cx, &wished)?,
+            _ => None,
+        };
+        let member = profile.apply(cx)?;
+        let mut others = Vec::new();
+        for other in cx.tx.members()? {
+            let line = MemberLine::new(cx, &other)?;
+            if other.id != cx.me.id && !matches!(line.shown, State::Left(_)) {
+                others.push(line);
+            }
+        }
+        let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
+        cx.effects.said_name = true;
+        cx.effects.said_unread = true;
+        Ok(Output {
+            name: cx.me.name.to_string(),
+            role: member.role,
+            note: member.note,
+            renamed,
+            others,
+            unread: unread.count,
+            senders: unread.senders,
+            front: cx.front,
+        })
+    }
+}
+
+/// What the caller says of itself, checked.
+struct Profile {
+    role: Option<String>,
+    note: Option<String>,
+    capabilities: Option<Vec<String>>,
+}
+
+impl Profile {
+    fn check(params: &Params) -> Result<Profile> {
+        let role = match params.role.as_deref().map(str::trim) {
+            None => None,
+            Some("") => Some(String::new()),
+            Some(role) => {
+                let role = role.strip_prefix('@').unwrap_or(role);
+                MemberName::any(role).map_err(|_| {
+                    let shown: String = role.chars().take(limits::LINE_CHARS).collect();
+                    Error::invalid(format!("{} is not a role", sanitize::field(&shown))).hint(
+                        "a role is one word of A-Z, a-z, 0-9, `.`, `_` and `-`, 64 at most, such \
+                         as `reviewer`; say the rest in `note`",
+                    )
+                })?;
+                Some(role.to_owned())
+            }
+        };
+        let note = params.note.as_deref().map(|note| message::one_line("note", note)).transpose()?;
+        let capabilities = params.capabilities.as_deref().map(capabilities).transpose()?;
+        Ok(Profile { role, note, capabilities })
+    }
+
+    fn apply(self, cx: &Cx<'_>) -> Result<Member> {
+        let before = cx.tx.member(cx.me.id)?;
+        let role = self.role.unwrap_or_else(|| before.role.clone());
+        let note = self.note.unwrap_or_else(|| before.note.clone());
+        let capabilities = self.capabilities.unwrap_or_else(|| before.capabilities.clone());
+        let changed =
+            role != before.role || note != before.note || capabilities != before.capabilities;
+        if changed {
+            cx.tx.set_profile(cx.me.id, &role, &note, &capabilities)?;
+            let detail = format!("role {role}, note {note}");
+            sit::log(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
+        }
+        Ok(Member { role, note, capabilities, ..before })
+    }
+}
+
+fn capabilities(given: &[String]) -> Result<Vec<String>> {
+    let given: Vec<String> =
+        given.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
+    if given.len() > limits::CAPABILITIES {
+        return Err(Error::invalid(format!(
+            "{} capabilities; at most {} are allowed",
+            given.len(),
+            limits::CAPABILITIES
+        ))
+        .hint("name the ones that others look for"));
+    }
+    for text in &given {
+        let n_chars = text.chars().count();
+        if n_chars > limits::CAPABILITY_CHARS {
+            return Err(Error::invalid(format!(
+                "a capability has {n_chars} characters; at most {} are allowed",
+                limits::CAPABILITY_CHARS
+            ))
+            .hint("a capability is a word or two, such as `rust` or `code review`"));
+        }
+    }
+    Ok(given)
+}
+
+/// Moves the caller to another name: claims the new seat, and the old one is freed after the
+/// commit. Returns why the name is not the wished one, if it is not.
+fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
+    if !cx.me.is_session {
+        return Err(Error::refused(format!("you speak as `{}` here", cx.me.name))
+            .hint("a command has the name that --as gives it; only a session can change its own"));
+    }
+    if *wished == cx.me.name {
+        return Err(Error::refused(format!("you are `{}` already", cx.me.name))
+            .hint("names are the same in capitals and small letters"));
+    }
+    let mut reason = None;
+    let mut seat = cx.seats.claim(wished)?;
+    if seat.is_none() {
+        reason = Some(format!("somebody sits on the seat of `{wished}`"));
+        for name in wished.variants() {
+            if name == cx.me.name {
+                return Ok(reason);
+            }
+            seat = cx.seats.claim(&name)?;
+            if seat.is_some() {
+                break;
+            }
+        }
+    }
+    let Some(seat) = seat else { return Err(Error::busy("no seat is free")) };
+    let name = seat.name().clone();
+    let old = cx.me.clone();
+    let member = if let Some(member) = cx.tx.member_named(name.as_str())? {
+        member.id
+    } else {
+        let joining = Joining { name: &name, seatless: false, sub: false };
+        cx.tx.insert_member(&joining, cx.now)?
+    };
+    // What the session said of itself goes with it.
+    let profile = cx.tx.member(old.id)?;
+    cx.tx.seat_member(member, old.hands_as, cx.now)?;
+    cx.tx.set_profile(member, &profile.role, &profile.note, &profile.capabilities)?;
+    cx.tx.move_member(old.id, member, cx.now)?;
+    cx.tx.deliver_late_broadcasts(member, cx.now)?;
+    let event = Event {
+        actor: old.name.as_str(),
+        kind: "member.moved",
+        message: None,
+        detail: Some(name.to_string()),
+    };
+    cx.tx.log(cx.now, &event)?;
+    cx.me.id = member;
+    cx.me.name = name;
+    cx.effects.seat = SeatChange::Move(seat, member);
+    Ok(reason)
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "you are `{}`", self.name)?;
+        if let Some(reason) = &self.renamed {
+            write!(f, " ({reason})")?;
+        }
+        if !self.role.is_empty() {
+            write!(f, ", role {}", sanitize::field(&self.role))?;
+        }
+        let agents: Vec<String> = self
+            .others
+            .iter()
+            .map(|other| {
+                let role = match other.role.as_str() {
+                    "" => String::new(),
+                    role => format!(", role {}", sanitize::field(role)),
+                };
+                format!("{} ({}{role})", other.name, other.shown)
+            })
+            .collect();
+        match self.others.iter().any(|other| other.name != crate::domain::name::HUMAN) {
+            true => write!(f, "; also here: {}", text::list(&agents, 15))?,
+            false => f.write_str("; no other agent is here yet")?,
+        }
+        for other in self.others.iter().filter(|other| !other.note.is_empty()).take(4) {
+            write!(f, "\n{} works on {}", other.name, sanitize::field(&other.note))?;
+        }
+        match self.unread {
+            0 => f.write_str("\nno unread messages"),
+            n => write!(f, "\n{}", text::badge(n, &self.senders, self.front)),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `send_message`: text to one member, to a role, or in answer to a message.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Cx, Tool, content::Content};
+use crate::{
+    domain::{
+        id::{MemberId, MessageId},
+        member::State,
+        message::{Kind, Recipient},
+    },
+    error::{Error, Result},
+    fault,
+    store::{Event, Member, NewMessage},
+    view::text,
+};
+
+pub(super) struct SendMessage;
+
+/// Send a message to another agent or the human; says whether they are here
+#[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+#[command(allow_missing_positional = true)]
+pub(super) struct Params {
+    /// Name, `human` or @role; not needed with reply_to
+    #[arg(required_unless_present = "reply_to")]
+    recipient: Option<String>,
+    #[command(flatten)]
+    content: Content,
+    /// Id of the message you answer
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<MessageId>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Output {
+    pub id: MessageId,
+    /// What it was written to, where that is not one member.
+    pub audience: Option<String>,
+    pub recipients: Vec<Reached>,
+}
+
+/// The truth about one recipient at the moment of sending.
+#[derive(Debug, Serialize)]
+pub(super) struct Reached {
+    pub name: String,
+    pub state: &'static str,
+    #[serde(skip)]
+    pub shown: State,
+    /// Unread messages that wait before this one; counts stop at 100.
+    pub unread_before: usize,
+}
+
+impl Tool for SendMessage {
+    const NAME: &'static str = "send_message";
+    const COMMAND: &'static str = "send";
+    const ACCESS: Access = Access::Writes;
+    const ALWAYS_LOAD: bool = true;
+    type Params = Params;
+    type Output = Output;
+
+    fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
+        let body = &params.content.0;
+        Cx::check_body(body)?;
+        let recipient = params.recipient.as_deref().filter(|name| !name.trim().is_empty());
+        let recipient = match (recipient, params.reply_to) {
+            (Some(recipient), _) => Some(Recipient::parse(recipient)?),
+            (None, Some(_)) => None,
+            (None, None) => {
+                return Err(Error::invalid("missing parameter `recipient`").hint(
+                    "name a member, `human` or @role; or answer a message with `reply_to` alone",
+                ));
+            }
+        };
+        let answered = match params.reply_to {
+            Some(parent) => Some(other_party(cx, parent)?),
+            None => None,
+        };
+        let (audience, members) = match (recipient, answered) {
+            (Some(Recipient::Role(role)), _) => (Some(format!("@{role}")), cx.with_role(&role)?),
+            (Some(Recipient::Member(name)), _) => (None, one(cx, &name)?),
+            (None, Some(name)) => (None, one(cx, &name)?),
+            (None, None) => (None, Vec::new()),
+        };
+        cx.count_message()?;
+        send(cx, audience, &members, params.reply_to, body)
+    }
+}
+
+fn one(cx: &Cx<'_>, name: &str) -> Result<Vec<(Member, State)>> {
+    let member = cx.recipient(name)?;
+    let state = cx.state(&member);
+    Ok(vec![(member, state)])
+}
+
+/// To whom an answer goes: the other party, also when I answer my own message.
+fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<String> {
+    let sent = cx.tx.sent(parent)?.filter(|sent| {
+        sent.sender == cx.me.id
+            || sent.is_broadcast
+            || cx.me.is_human
+            || sent.recipient == Some(cx.me.id)
+            || cx.tx.was_delivered(sent.id, cx.me.id).unwrap_or(false)
+    });
+    let Some(sent) = sent else {
+        return Err(Error::not_found(format!("there is no message {parent} that you sent or were sent"))
+            .hint("get_messages with include_read shows the ids"));
+    };
+    if sent.sender != cx.me.id {
+        return Ok(cx.tx.member(sent.sender)?.name.to_string());
+    }
+    match sent.recipient {
+        Some(recipient) => Ok(cx.tx.member(recipient)?.name.to_string()),
+        None => Ok(sent.audience),
+    }
+}
+
+/// Stores the message and a delivery for each recipient.
+pub(super) fn send(
+    cx: &mut Cx<'_>,
+    audience: Option<String>,
+    members: &[(Member, State)],
+    reply_to: Option<MessageId>,
+    body: &str,
+) -> Result<Output> {
+    let is_broadcast = audience.as_deref() == Some(super::broadcast::EVERYONE);
+    let only: Option<MemberId> = match members {
+        [(member, _)] if audience.is_none() => Some(member.id),
+        _ => None,
+    };
+    let written_to = match (&audience, members) {
+        (Some(audience), _) => audience.clone(),
+        (None, [(member, _), ..]) => member.name.to_string(),
+        (None, []) => return Err(Error::internal("a message without a recipient")),
+    };
+    let new = NewMessage {
+        sender: cx.me.id,
+        kind: Kind::Message,
+        audience: &written_to,
+        is_broadcast,
+        recipient: only,
+        reply_to,
+        body,
+    };
+    let mut recipients = Vec::with_capacity(members.len());
+    for (member, state) in members {
+        recipients.push(Reached {
+            name: member.name.to_string(),
+            state: state.word(),
+            shown: *state,
+            unread_before: if is_broadcast { 0 } else { cx.n_unread(member)? },
+        });
+    }
+    let id = cx.tx.insert_message(&new, cx.now)?;
+    fault::point("after_insert");
+    for (member, _) in members {
+        cx.tx.deliver(id, cx.me.id, member.id)?;
+        cx.ring(&member.name);
+    }
+    let event = Event {
+        actor: cx.me.name.as_str(),
+        kind: "message.sent",
+        message: Some(id),
+        detail: None,
+    };
+    cx.tx.log(cx.now, &event)?;
+    Ok(Output { id, audience, recipients })
+}
+
+/// `sent #41 to codex-1: active, 2 unread before it`, `queued #41 for codex-1: away, ...`.
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.audience, self.recipients.as_slice()) {
+            (None, [one]) => {
+                let verb = if one.is_here() { "sent" } else { "queued" };
+                let link = if one.is_here() { "to" } else { "for" };
+                write!(f, "{verb} {} {link} {}: {}, {}", self.id, one.name, one.shown, one.before())
+            }
+            (audience, all) => {
+                let names: Vec<String> =
+                    all.iter().map(|one| format!("{} ({})", one.name, one.shown)).collect();
+                let n_here = all.iter().filter(|one| one.is_here()).count();
+                let verb = if n_here > 0 { "sent" } else { "queued" };
+                write!(
+                    f,
+                    "{verb} {} to {}: {} of {} here now: {}",
+                    self.id,
+                    audience.as_deref().unwrap_or_default(),
+                    n_here,
+                    all.len(),
+                    text::list(&names, 20)
+                )
+            }
+        }
+    }
+}
+
+impl Reached {
+    fn is_here(&self) -> bool {
+        matches!(self.shown, State::Active | State::Idle(_))
+    }
+
+    fn before(&self) -> String {
+        match self.unread_before {
+            0 => "nothing unread before it".to_owned(),
+            n => format!("{} unread before it", text::count(n)),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Which reply carries which messages, and what became of it.
+//!
+//! rmcp drops the reply of a cancelled request and tells nobody, and a request may be on its way
+//! before the reply to the one before it was read. So the transport itself is watched:
+//!
+//! - A handing is *carried* by the reply to a request that is still open.
+//! - Once that reply was written and flushed, it is *written*.
+//! - A request that comes later means that the reply was read: *read*.
+//! - A request cancelled before its reply was written takes the handing back: *returned*.
+//!   A later cancel changes nothing; opencode 1.18 cancels every call that it has the answer to.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rmcp::{
+    RoleServer,
+    model::{ClientNotification, JsonRpcMessage, RequestId},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::sync::Notify;
+
+use crate::{fault, platform, store::Handing};
+
+/// What is known of all replies.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    state: Mutex<State>,
+    /// How often bytes arrived from the client.
+    pub reads: AtomicU64,
+    /// Something was returned that ought to be written down at once.
+    pub returned: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Requests without a reply yet, and what their reply is going to carry.
+    open: HashMap<RequestId, Option<Handing>>,
+    /// Replies that are being written.
+    sending: HashMap<RequestId, Handing>,
+    /// Replies that were written, and how many reads there had been by then.
+    written: Vec<(u64, Handing)>,
+    read: Vec<Handing>,
+    returned: Vec<Handing>,
+}
+
+impl Ledger {
+    /// The reply to this request will carry the handing.
+    ///
+    /// # Errors
+    /// The handing, where the request was cancelled meanwhile.
+    pub(super) fn carry(&self, id: &RequestId, handing: Handing) -> Result<(), Handing> {
+        match self.state().open.get_mut(id) {
+            Some(slot) => {
+                *slot = Some(handing);
+                Ok(())
+            }
+            None => Err(handing),
+        }
+    }
+
+    /// What was read, and what never arrived, since the last time.
+    pub(super) fn take(&self) -> (Vec<Handing>, Vec<Handing>) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.read), std::mem::take(&mut state.returned))
+    }
+
+    /// The session ends cleanly: what was written counts as read, unless bytes lie in the pipe
+    /// that nobody will read any more.
+    pub(super) fn end(&self) {
+        if platform::unread_output() > 0 {
+            return;
+        }
+        let mut state = self.state();
+        let written: Vec<Handing> =
+            state.written.drain(..).map(|(_, handing)| handing).collect();
+        state.read.extend(written);
+    }
+
+    /// A request arrived whose last byte came with the read of this number.
+    fn requested(&self, id: &RequestId) {
+        let n_reads = self.reads.load(Ordering::Relaxed);
+        let mut state = self.state();
+        // What still lies in the pipe was not read; where the system cannot tell, the order of
+        // reading and writing has to do.
+        if !state.written.is_empty() && platform::unread_output() == 0 {
+            let (read, not_yet) =
+                state.written.drain(..).partition(|(written_at, _)| *written_at < n_reads);
+            state.written = not_yet;
+            let read: Vec<(u64, Handing)> = read;
+            state.read.extend(read.into_iter().map(|(_, handing)| handing));
+        }
+        state.open.insert(id.clone(), None);
+    }
+
+    fn cancelled(&self, id: &RequestId) {
+        let mut state = self.state();
+        let carried = state.open.remove(id).flatten().or_else(|| state.sending.remove(id));
+        if let Some(handing) = carried {
+            state.returned.push(handing);
+            self.returned.notify_one();
+        }
+    }
+
+    fn sending(&self, id: &RequestId) {
+        let mut state = self.state();
+        if let Some(handing) = state.open.remove(id).flatten() {
+            state.sending.insert(id.clone(), handing);
+        }
+    }
+
+    fn sent(&self, id: &RequestId, arrived: bool) {
+        let n_reads = self.reads.load(Ordering::Relaxed);
+        let mut state = self.state();
+        if let Some(handing) = state.sending.remove(id) {
+            if arrived {
+                state.written.push((n_reads, handing));
+            } else {
+                state.returned.push(handing);
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A transport that writes in the ledger what passes through it.
+pub(super) struct Watched<T> {
+    pub inner: T,
+    pub ledger: Arc<Ledger>,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Watched<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let id = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        if let Some(id) = &id {
+            self.ledger.sending(id);
+        }
+        let ledger = Arc::clone(&self.ledger);
+        let sending = self.inner.send(item);
+        async move {
+            let sent = sending.await;
+            if let Some(id) = &id {
+                ledger.sent(id, sent.is_ok());
+                fault::point("after_reply");
+            }
+            sent
+        }
+    }
+
+    /// May be dropped while it waits; what it does after the inner `receive` cannot be.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let message = self.inner.receive().await?;
+        match &message {
+            JsonRpcMessage::Request(request) => self.ledger.requested(&request.id),
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.ledger.cancelled(id);
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}

@@ -1,0 +1,267 @@
+//! `tools::TABLE` as MCP: `tools/list` and `tools/call`.
+//!
+//! Both eras of the protocol are served, as rmcp does by itself: the handshake of 2025-11-25 and
+//! before, and the stateless requests of 2026-07-28, where each request tells who the client is.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+        CustomResult, ErrorCode, Implementation, ListToolsResult, MetaObject,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{ledger::Ledger, queue::Queue, wake};
+use crate::{
+    config::{AgentEnv, Config},
+    domain::name,
+    error::{Error, Kind},
+    tools::{Agent, Answer, Desk, Entry, Job, TABLE},
+};
+
+/// What every model is shown before it calls anything; Codex shows the first paragraph alone.
+pub const INSTRUCTIONS: &str = include_str!("../../templates/instructions.txt");
+
+/// A session sits down so long after its client listed the tools, also without a call: it can be
+/// found and written to. Clients that only probe are gone by then.
+const SIT_DOWN_AFTER: Duration = Duration::from_secs(3);
+
+/// The MCP server of one client.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub queue: Arc<Queue>,
+    pub ledger: Arc<Ledger>,
+    pub config: Arc<Config>,
+    /// The client is gone, or a signal came.
+    pub gone: CancellationToken,
+    pub listed: Arc<AtomicBool>,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("team-table", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS.trim_end())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if !self.listed.swap(true, Ordering::Relaxed) {
+            let (queue, agent) = (Arc::clone(&self.queue), self.agent(&context));
+            tokio::spawn(async move {
+                tokio::time::sleep(SIT_DOWN_AFTER).await;
+                if let Err(err) = queue.sit_down(&agent).await {
+                    tracing::warn!("cannot sit down: {err}");
+                }
+            });
+        }
+        Ok(ListToolsResult::with_all_items(TABLE.iter().map(describe).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(entry) = Entry::named(&request.name) else {
+            return Err(ErrorData::invalid_params(unknown_tool(&request.name), None));
+        };
+        let job = entry
+            .job(request.arguments.unwrap_or_default())
+            .unwrap_or_else(|err| Job::refusing(entry, &err));
+        let answer = self.answer(&job, &context).await;
+        match answer {
+            Ok(answer) => Ok(result(answer)),
+            Err(err) if err.kind() == Kind::Busy => Ok(failure(&err)),
+            Err(err) if err.kind() == Kind::Internal => {
+                log(entry, &err);
+                Ok(failure(&err))
+            }
+            Err(err) => {
+                log(entry, &err);
+                Err(ErrorData::internal_error(err.explain(), None))
+            }
+        }
+    }
+
+    /// A known method whose parameters have the wrong shape lands here, too; rmcp's own answer
+    /// would call the method unknown.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const KNOWN: &[&str] = &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
+        let method = request.method;
+        if KNOWN.contains(&method.as_str()) {
+            let hint = match method.as_str() {
+                "tools/call" => ": `name` must be a string and `arguments` an object",
+                _ => "",
+            };
+            let message = format!("the parameters of {method} have the wrong shape{hint}");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("there is no method {method}; this server has tools only");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+}
+
+impl Server {
+    async fn answer(
+        &self,
+        job: &Job,
+        context: &RequestContext<RoleServer>,
+    ) -> crate::error::Result<Answer> {
+        let agent = self.agent(context);
+        {
+            let (read, returned) = self.ledger.take();
+            let mut desk = self.queue.desk().await;
+            desk.confirm_later(read);
+            desk.give_back_later(returned);
+        }
+        let carry = |answer: &Answer, desk: &mut Desk| {
+            if let Some(handing) = &answer.handing
+                && let Err(handing) = self.ledger.carry(&context.id, handing.clone())
+            {
+                desk.give_back_later([handing]);
+                self.ledger.returned.notify_one();
+            }
+        };
+        match job.waits {
+            None => self.queue.call(job, Some(&agent), carry).await,
+            Some(limit) => {
+                let stop = self.gone.child_token();
+                let cancelled = context.ct.clone();
+                let guard = stop.clone();
+                let watch = tokio::spawn(async move {
+                    cancelled.cancelled().await;
+                    guard.cancel();
+                });
+                let answer = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry).await;
+                watch.abort();
+                answer
+            }
+        }
+    }
+
+    /// What the client tells of itself with this request.
+    fn agent(&self, context: &RequestContext<RoleServer>) -> Agent {
+        let client = context.client_info();
+        let (client, client_version) = client
+            .map_or_else(|| ("unknown".to_owned(), String::new()), |it| (it.name, it.version));
+        let family = name::family(&client);
+        let told = |key: &str| {
+            context.meta.0.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        let (key, parent_key) =
+            session_keys(&family, &self.config.agent, told("threadId"), told("sessionId"));
+        Agent { family, client, client_version, key, parent_key }
+    }
+}
+
+/// The client's own id of the session, and that of the session that started it as a helper. The
+/// environment counts for its own client only: what an agent starts inherits it.
+fn session_keys(
+    family: &str,
+    env: &AgentEnv,
+    thread: Option<String>,
+    session: Option<String>,
+) -> (Option<String>, Option<String>) {
+    match family {
+        "claude" => (env.claude_session.clone(), None),
+        "copilot" => (env.copilot_session.clone(), None),
+        "codex" => {
+            let parent = session.filter(|session| thread.as_ref().is_some_and(|it| it != session));
+            (thread, parent)
+        }
+        _ => (None, None),
+    }
+}
+
+fn describe(entry: &'static Entry) -> Tool {
+    let shape = entry.shape();
+    let annotations = ToolAnnotations::new()
+        .read_only(entry.read_only())
+        .destructive(false)
+        .open_world(false);
+    let tool = Tool::new(
+        Cow::Borrowed(entry.name),
+        Cow::Borrowed(shape.description.as_str()),
+        Arc::new(shape.input.clone()),
+    )
+    .annotate(annotations);
+    if !entry.always_load {
+        return tool;
+    }
+    let mut meta = MetaObject::new();
+    meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
+    tool.with_meta(meta)
+}
+
+fn result(answer: Answer) -> CallToolResponse {
+    let is_error = answer.error.is_some();
+    let content = vec![ContentBlock::text(answer.text())];
+    if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }.into()
+}
+
+fn failure(err: &Error) -> CallToolResponse {
+    CallToolResult::error(vec![ContentBlock::text(format!("error: {}", err.explain()))]).into()
+}
+
+fn log(entry: &Entry, err: &Error) {
+    let cause = std::error::Error::source(err).map(ToString::to_string).unwrap_or_default();
+    tracing::error!("{}: {err} ({cause})", entry.name);
+}
+
+fn unknown_tool(name: &str) -> String {
+    let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
+    let shown: String = name.chars().take(100).collect();
+    format!("unknown tool {}; there are {}", crate::view::sanitize::field(&shown), names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentEnv, INSTRUCTIONS, session_keys};
+
+    #[test]
+    fn the_instructions_fit_what_clients_show() {
+        let n_chars = INSTRUCTIONS.trim_end().chars().count();
+        assert!(n_chars < 2_000, "{n_chars}");
+        let first = INSTRUCTIONS.split("\n\n").next().unwrap().chars().count();
+        assert!(first < 247, "{first}");
+    }
+
+    #[test]
+    fn a_key_counts_for_its_own_client_only() {
+        let env = AgentEnv {
+            claude_session: Some("c".to_owned()),
+            copilot_session: Some("p".to_owned()),
+            ..AgentEnv::default()
+        };
+        let keys = |family: &str, thread: Option<&str>, session: Option<&str>| {
+            session_keys(family, &env, thread.map(str::to_owned), session.map(str::to_owned))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(keys("claude", Some("t"), None), (some("c"), None));
+        assert_eq!(keys("copilot", None, None), (some("p"), None));
+        assert_eq!(keys("gemini", Some("t"), None), (None, None));
+        assert_eq!(keys("codex", Some("t"), Some("t")), (some("t"), None));
+        assert_eq!(keys("codex", Some("t"), Some("s")), (some("t"), some("s")));
+        assert_eq!(keys("codex", None, Some("s")), (None, None));
+    }
+}

@@ -1,0 +1,198 @@
+//! The server's life on stdin and stdout: it ends with its client, whatever way that ends.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use rmcp::{ServiceExt as _, transport::async_rw::AsyncRwTransport};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ledger::{Ledger, Watched},
+    mcp::Server,
+    queue::Queue,
+};
+use crate::{
+    config::Config,
+    error::{Error, Result},
+    platform,
+    tools::Desk,
+};
+
+/// Calls under way have so long to end once the client is gone.
+const GRACE: Duration = Duration::from_millis(60);
+/// And so long what was read has to be written down.
+const SETTLE: Duration = Duration::from_millis(25);
+/// How often to see whether the parent still lives, behind the end of stdin: somebody else may hold
+/// stdin open.
+const PARENT_LOOK: Duration = Duration::from_secs(5);
+/// For a table in the way: what never arrived is to be unread at once, yet not at any price.
+const GIVE_BACK: Duration = Duration::from_secs(5);
+
+/// Serves one client until it is gone.
+///
+/// # Errors
+/// The event loop cannot be had.
+pub fn serve(desk: Desk, config: &Arc<Config>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| Error::internal("cannot start the event loop").source(err))?;
+    runtime.block_on(run(desk, Arc::clone(config)));
+    // A thread may be parked in read(2) on stdin: never join it.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+async fn run(desk: Desk, config: Arc<Config>) {
+    let ledger = Arc::new(Ledger::default());
+    let queue = Arc::new(Queue::new(desk));
+    let gone = CancellationToken::new();
+    let server = Server {
+        queue: Arc::clone(&queue),
+        ledger: Arc::clone(&ledger),
+        config,
+        gone: gone.clone(),
+        listed: Arc::default(),
+    };
+    let (reader, writer) = streams();
+    let reader = Counted { inner: reader, ledger: Arc::clone(&ledger), gone: gone.clone() };
+    let inner = AsyncRwTransport::new_server(reader, writer);
+    let transport = Watched { inner, ledger: Arc::clone(&ledger) };
+
+    let give_back = tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger)));
+    let service = async {
+        match server.serve(transport).await {
+            Ok(service) => {
+                if let Err(err) = service.waiting().await {
+                    tracing::error!("the service ended: {err}");
+                }
+            }
+            // A client that only probes closes stdin before it says anything.
+            Err(err) => tracing::debug!("no session: {err}"),
+        }
+    };
+    tokio::pin!(service);
+    tokio::select! {
+        () = &mut service => {}
+        () = gone.cancelled() => {
+            // Waiting calls end by the token; the others are quick.
+            drop(tokio::time::timeout(GRACE, &mut service).await);
+        }
+        () = signal() => {
+            gone.cancel();
+            drop(tokio::time::timeout(GRACE, &mut service).await);
+        }
+        () = orphaned() => gone.cancel(),
+    }
+    give_back.abort();
+    ledger.end();
+    let (read, returned) = ledger.take();
+    let settled = tokio::time::timeout(SETTLE, queue.settle(read, returned, SETTLE)).await;
+    if let Ok(Err(err)) = settled {
+        tracing::debug!("what was read could not be written down: {err}");
+    }
+}
+
+/// What a cancelled call was handed is unread again at once.
+async fn give_back(queue: Arc<Queue>, ledger: Arc<Ledger>) {
+    loop {
+        ledger.returned.notified().await;
+        let (read, returned) = ledger.take();
+        if let Err(err) = queue.settle(read, returned, GIVE_BACK).await {
+            tracing::warn!("what never arrived could not be made unread yet: {err}");
+        }
+    }
+}
+
+/// SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C.
+async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// The parent died: the system has given us another one.
+async fn orphaned() {
+    let parent = platform::parent_pid();
+    loop {
+        tokio::time::sleep(PARENT_LOOK).await;
+        if platform::parent_pid() != parent {
+            return;
+        }
+    }
+}
+
+/// Stdin, which counts its reads and says when the client closed it: rmcp alone would wait 5 s for
+/// calls that wait themselves.
+struct Counted {
+    inner: Reader,
+    ledger: Arc<Ledger>,
+    gone: CancellationToken,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        match &polled {
+            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                self.ledger.reads.fetch_add(1, Ordering::Relaxed);
+            }
+            Poll::Ready(_) => self.gone.cancel(),
+            Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Stdin and stdout without threads where they can be had so: pipes (by rmcp) and the sockets that
+/// clients on Node use. That is faster, and a read never runs ahead of us.
+fn streams() -> (Reader, Writer) {
+    #[cfg(unix)]
+    if let (Some(reader), Some(writer)) = (socket(io::stdin()), socket(io::stdout())) {
+        return (Box::new(reader), Box::new(writer));
+    }
+    let (reader, writer) = rmcp::transport::stdio_pipes();
+    (Box::new(reader), Box::new(writer))
+}
+
+/// The stream as a socket, if it is one. Our end of it is ours alone, so that no other process
+/// minds that it does not block.
+#[cfg(unix)]
+fn socket(stream: impl std::os::fd::AsFd) -> Option<tokio::net::UnixStream> {
+    let stat = rustix::fs::fstat(&stream).ok()?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Socket {
+        return None;
+    }
+    let owned = stream.as_fd().try_clone_to_owned().ok()?;
+    let socket = std::os::unix::net::UnixStream::from(owned);
+    socket.set_nonblocking(true).ok()?;
+    tokio::net::UnixStream::from_std(socket).ok()
+}
