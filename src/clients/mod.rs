@@ -145,8 +145,9 @@ impl State {
     }
 }
 
-/// Whether a command's file name is ours; the path may come from another system.
-fn starts_us(command: &str) -> bool {
+/// Whether a command's file name is ours, by which an entry of ours is known again; the path may
+/// come from another system.
+pub fn starts_us(command: &str) -> bool {
     let file = command.rsplit(['/', '\\']).next().unwrap_or(command);
     file == KEY || file.strip_suffix(".exe").is_some_and(|stem| stem == KEY)
 }

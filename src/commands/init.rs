@@ -10,7 +10,7 @@ use std::{
 
 use super::{plan::Plan, receipt::Drawer};
 use crate::{
-    clients::{CLIENTS, Client, KEY, Server},
+    clients::{self, CLIENTS, Client, KEY, Server},
     error::{Error, Result},
     platform,
 };
@@ -83,8 +83,8 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
     // A removal does not make the folder of backups only to put one in.
     let comms = cx.comms.as_deref().filter(|comms| !args.remove || comms.is_dir());
     let drawer = comms.map(Drawer::new);
-    let mut receipt = drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
-    let mut plan = Plan::default();
+    let receipt = drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
+    let mut plan = Plan::new(&cx.cwd);
     if args.remove {
         for client in &clients {
             let path = cx.top.join(client.file);
@@ -110,8 +110,8 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
         (cx.make_table)()?;
     }
     let done = match &drawer {
-        Some(drawer) => plan.write_recorded(&cx.top, drawer, &mut receipt, cx.now),
-        None => plan.write(&cx.top),
+        Some(drawer) => plan.write_recorded(drawer, receipt, cx.now),
+        None => plan.write(),
     }?;
     say(cx.talk, &done)?;
     let next = if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, &plan) };
@@ -163,11 +163,16 @@ fn command(cx: &Setup<'_>) -> Result<String> {
     if found.is_some_and(|path| platform::same_file(&path, &cx.current_exe)) {
         return Ok(KEY.to_owned());
     }
-    cx.current_exe.to_str().map(ToOwned::to_owned).ok_or_else(|| {
-        let shown = cx.current_exe.display();
-        Error::invalid(format!("`{shown}` is not Unicode, so no client's file can name it"))
-            .hint("put team-table into a folder of PATH")
-    })
+    let shown = cx.current_exe.display();
+    let Some(command) = cx.current_exe.to_str() else {
+        return Err(Error::refused(format!("`{shown}` is not Unicode, so no file can name it"))
+            .hint("put team-table into a folder of PATH"));
+    };
+    if !clients::starts_us(command) {
+        return Err(Error::refused(format!("this program is `{shown}`, not `{file}`"))
+            .hint("give it its name back: by that init knows an entry of ours again"));
+    }
+    Ok(command.to_owned())
 }
 
 /// What the person has to do now.
@@ -185,7 +190,7 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
     if is_git(&cx.top) {
         steps.push(format!(
             "commit {files}, so that every clone and worktree has them, or run `team-table init` \
-             in each worktree; `.agent-comms/` stays out of git by itself"
+             in each worktree; `.agent-comms/.gitignore` keeps that folder out of git"
         ));
     }
     if let Some(workspace) = cx.comms.as_deref().and_then(Path::parent)

@@ -17,6 +17,8 @@ use crate::{
 /// All changes, and what there is to say about files that stay as they are.
 #[derive(Default)]
 pub(super) struct Plan {
+    /// Paths below it are shown from here.
+    cwd: PathBuf,
     changes: Vec<Change>,
     remarks: Vec<String>,
     /// Files without our entry when all is done, which the receipt need not name any more.
@@ -31,11 +33,16 @@ struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
-    /// Folders that go with a deleted file if they are empty then, the innermost first.
+    /// Folders that come with a new file, and go with a deleted one if they are empty then; the
+    /// innermost first.
     folders: Vec<PathBuf>,
 }
 
 impl Plan {
+    pub(super) fn new(cwd: &Path) -> Plan {
+        Plan { cwd: cwd.to_owned(), ..Plan::default() }
+    }
+
     /// Our entry goes into a client's file, or is brought up to date there.
     pub(super) fn put_in(
         &mut self,
@@ -43,6 +50,7 @@ impl Plan {
         path: PathBuf,
         server: &Server,
     ) -> Result<()> {
+        let folders = missing_folders(&path)?;
         let before = read(&path)?;
         let text = before.as_deref().unwrap_or_default();
         let state = client.look(text).map_err(|fault| refusal(&path, &fault))?;
@@ -57,7 +65,7 @@ impl Plan {
         if server.command != KEY && matches!(state, State::Absent | State::Ours(_)) {
             self.local = Some(server.command.clone());
         }
-        self.change(Change { client, path, before, after: Some(after), folders: Vec::new() });
+        self.change(Change { client, path, before, after: Some(after), folders });
         Ok(())
     }
 
@@ -150,40 +158,52 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes everything; says what was done, a line each.
-    pub(super) fn write(&self, top: &Path) -> Result<String> {
-        self.changes.iter().map(|change| change.write(top)).collect()
+    /// Writes everything, or where that fails nothing; says what was done, a line each.
+    pub(super) fn write(&self) -> Result<String> {
+        let mut done = String::new();
+        for (number, change) in self.changes.iter().enumerate() {
+            if let Err(err) = change.write() {
+                self.changes.iter().take(number).for_each(Change::undo);
+                return Err(err.hint("no file was changed"));
+            }
+            let verb = if change.after.is_some() { "wrote" } else { "deleted" };
+            let path = change.path.strip_prefix(&self.cwd).unwrap_or(&change.path);
+            done.extend([verb, " `", &path.to_string_lossy(), "`\n"]);
+        }
+        Ok(done)
     }
 
     /// Writes everything, with copies of the files as they were and a receipt. The receipt comes
     /// first: one of what was not done does no harm, the reverse would.
     pub(super) fn write_recorded(
         &self,
-        top: &Path,
         drawer: &Drawer,
-        receipt: &mut Receipt,
+        mut receipt: Receipt,
         now: i64,
     ) -> Result<String> {
+        let receipt_before = receipt.clone();
         for change in &self.changes {
             if let Some(before) = &change.before {
                 drawer.keep(change.client.file, before.as_bytes(), now)?;
             }
             if !self.free.contains(&change.path) {
-                let is_new = change.before.is_none();
-                drawer.note(receipt, &change.path, is_new, &change.missing_folders(top));
+                drawer.note(&mut receipt, &change.path, change.before.is_none(), &change.folders);
             }
         }
-        if !self.is_empty() {
-            drawer.store(receipt)?;
+        drawer.store(&receipt)?;
+        match self.write() {
+            Ok(done) => {
+                for path in &self.free {
+                    drawer.strike(&mut receipt, path);
+                }
+                drawer.store(&receipt)?;
+                Ok(done)
+            }
+            Err(err) => {
+                drawer.store(&receipt_before)?;
+                Err(err)
+            }
         }
-        let done = self.write(top)?;
-        for path in &self.free {
-            drawer.strike(receipt, path);
-        }
-        if !self.free.is_empty() {
-            drawer.store(receipt)?;
-        }
-        Ok(done)
     }
 }
 
@@ -202,31 +222,54 @@ impl Change {
         .to_string()
     }
 
-    /// The folders on the way to the file that are not there yet, the outermost first.
-    fn missing_folders(&self, top: &Path) -> Vec<PathBuf> {
-        let above = self.path.ancestors().skip(1);
-        let mut missing: Vec<PathBuf> = above
-            .take_while(|folder| *folder != top && !folder.exists())
-            .map(Path::to_owned)
-            .collect();
-        missing.reverse();
-        missing
+    fn write(&self) -> Result<()> {
+        let Some(after) = &self.after else { return self.delete() };
+        if self.before.is_none() {
+            for folder in self.folders.iter().rev() {
+                fs::create_dir(folder).map_err(|err| Error::io("make", folder, err))?;
+            }
+        }
+        let written = platform::write_atomic(&self.path, after.as_bytes());
+        if written.is_err() && self.before.is_none() {
+            self.clear_folders();
+        }
+        written
     }
 
-    fn write(&self, top: &Path) -> Result<String> {
-        if let Some(after) = &self.after {
-            for folder in self.missing_folders(top) {
-                fs::create_dir(&folder).map_err(|err| Error::io("make", &folder, err))?;
-            }
-            platform::write_atomic(&self.path, after.as_bytes())?;
-            return Ok(format!("wrote `{}`\n", self.path.display()));
-        }
+    fn delete(&self) -> Result<()> {
         let target = platform::follow_links(&self.path)?;
         fs::remove_file(&target).map_err(|err| Error::io("delete", &target, err))?;
-        // One that holds something by now stays.
-        self.folders.iter().take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
-        Ok(format!("deleted `{}`\n", self.path.display()))
+        self.clear_folders();
+        Ok(())
     }
+
+    /// Folders that hold something by now stay.
+    fn clear_folders(&self) {
+        self.folders.iter().take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+    }
+
+    /// Restores what was there, as far as that can be done; the failure before it is what counts.
+    fn undo(&self) {
+        match &self.before {
+            None => self.delete().ok(),
+            Some(before) => {
+                self.path.parent().map(fs::create_dir_all);
+                platform::write_atomic(&self.path, before.as_bytes()).ok()
+            }
+        };
+    }
+}
+
+/// The folders on the way to a file that are not there yet, the innermost first.
+fn missing_folders(path: &Path) -> Result<Vec<PathBuf>> {
+    let above = || path.ancestors().skip(1);
+    if let Some(there) = above().find(|folder| folder.exists())
+        && !there.is_dir()
+    {
+        let (there, path) = (there.display(), path.display());
+        return Err(Error::refused(format!("`{there}` is no folder, so `{path}` cannot be made")));
+    }
+    Ok(above().take_while(|folder| !folder.exists()).map(Path::to_owned).collect())
 }
 
 /// The text of a file, none where there is no file.

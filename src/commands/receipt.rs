@@ -16,19 +16,19 @@ use crate::{
 };
 
 /// All files of the workspace and of its worktrees that hold our entry because `init` put it there.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Receipt {
     files: Vec<Record>,
 }
 
 /// One such file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     /// From the workspace where it lies in there, so that the workspace can be moved.
     path: String,
     /// The file was not there before.
     created: bool,
-    /// The folders that were made for it, the outermost first; as `path`.
+    /// The folders that were made for it, the innermost first; as `path`.
     #[serde(default)]
     folders: Vec<String>,
 }
@@ -106,7 +106,7 @@ impl Drawer {
     pub(super) fn made(&self, receipt: &Receipt, path: &Path) -> Option<Made> {
         let path = self.shorten(path);
         let record = receipt.files.iter().find(|record| record.path == path)?;
-        let folders = record.folders.iter().rev().map(|folder| self.workspace.join(folder));
+        let folders = record.folders.iter().map(|folder| self.workspace.join(folder));
         Some(Made { file: record.created, folders: folders.collect() })
     }
 
@@ -124,9 +124,9 @@ impl Drawer {
         match receipt.files.iter_mut().find(|record| record.path == path) {
             Some(record) => {
                 record.created |= created;
-                record.folders.extend(folders);
-                record.folders.sort();
-                record.folders.dedup();
+                if !folders.is_empty() {
+                    record.folders = folders;
+                }
             }
             None => receipt.files.push(Record { path, created, folders }),
         }

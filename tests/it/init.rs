@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Parser as _;
 use team_table::{
     clients::CLIENTS,
     commands::init::{self, Args, Setup},
@@ -18,11 +19,12 @@ use team_table::{
 /// A checkout in a temporary folder, and the program beside it.
 struct Desk {
     folder: tempfile::TempDir,
-    answer: bool,
-    interactive: bool,
+    /// What the person says, if there is one.
+    answer: Option<bool>,
     has_comms: bool,
     top: &'static str,
     is_on_path: bool,
+    exe: String,
 }
 
 /// What a run printed.
@@ -36,11 +38,11 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         let desk = Desk {
             folder,
-            answer: true,
-            interactive: false,
+            answer: None,
             has_comms: true,
             top: "project",
             is_on_path: true,
+            exe: format!("team-table{}", std::env::consts::EXE_SUFFIX),
         };
         write(&desk.exe(), "#!");
         make_executable(&desk.exe());
@@ -55,8 +57,7 @@ impl Desk {
     }
 
     fn exe(&self) -> PathBuf {
-        let name = format!("team-table{}", std::env::consts::EXE_SUFFIX);
-        self.folder.path().join("bin").join(name)
+        self.folder.path().join("bin").join(&self.exe)
     }
 
     fn at(&self, file: &str) -> PathBuf {
@@ -88,10 +89,10 @@ impl Desk {
                 cwd: self.at(""),
                 path,
                 current_exe: self.exe(),
-                interactive: self.interactive,
+                interactive: self.answer.is_some(),
                 out: &mut out,
                 talk: &mut talk,
-                ask: &mut |_| Ok(self.answer),
+                ask: &mut |_| Ok(self.answer.unwrap()),
                 now: 1_700_000_000_000,
                 make_table: &mut || {
                     write(&comms.join(".gitignore"), "*\n");
@@ -325,7 +326,7 @@ fn one_bad_file_stops_everything() {
         (".codex/config.toml", b"a = 1\na = 2\n", "line 2, column 1: duplicate key"),
         (".codex/config.toml", b"[[mcp_servers]]\n", "line 1, column 3"),
         (".codex/config.toml", b"a = \n", "line 1, column 5"),
-        (".codex", b"", "cannot read"),
+        (".codex", b"", "project/.codex"),
     ] {
         let desk = Desk::new();
         fs::create_dir_all(desk.at(file).parent().unwrap()).unwrap();
@@ -344,13 +345,14 @@ fn one_bad_file_stops_everything() {
 #[test]
 fn a_no_writes_nothing() {
     let mut desk = Desk::with(".mcp.json", "{}");
-    desk.interactive = true;
-    desk.answer = false;
+    desk.answer = Some(false);
     let before = desk.tree();
     assert_eq!(desk.run(&Args::default()).err().unwrap().kind(), Kind::Refused);
     assert_same(&desk.tree(), &before, "after the no");
     assert!(!desk.comms().exists());
     desk.run(&Args { yes: true, ..Args::default() }).unwrap();
+    assert_ne!(desk.tree(), before);
+    assert_eq!(desk.run(&remove()).err().unwrap().kind(), Kind::Refused);
     assert_ne!(desk.tree(), before);
     // Nothing to change, nothing to ask.
     desk.run(&Args::default()).unwrap();
@@ -383,6 +385,30 @@ fn the_command_is_a_path_where_ours_does_not_lead_here() {
     assert!(desk.text(".codex/config.toml").contains("command = \"team-table\""));
     desk.remove();
     assert_same(&desk.tree(), &Tree::new(), "removed");
+}
+
+#[test]
+fn a_program_of_another_name_would_not_be_known_again() {
+    let mut desk = Desk::new();
+    desk.exe = "other".to_owned();
+    write(&desk.exe(), "#!");
+    let err = desk.run(&Args::default()).err().unwrap();
+    assert!(err.to_string().contains("not `team-table"), "{err}");
+    assert_same(&desk.tree(), &Tree::new(), "refused");
+}
+
+#[test]
+fn the_command_line_is_understood() {
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+    let parse = |args: &[&str]| Cli::try_parse_from([&["init"], args].concat());
+    let args = parse(&["--client", "codex", "--client", "claude", "--dry-run"]).unwrap().args;
+    assert_eq!((args.client.len(), args.dry_run, args.yes), (2, true, false));
+    assert!(parse(&["--client", "emacs"]).is_err());
+    assert!(parse(&["--name", "a", "--remove"]).is_err());
 }
 
 #[test]
@@ -450,4 +476,22 @@ fn links_and_modes_stay() {
     assert_eq!(fs::metadata(desk.at("real.json")).unwrap().permissions().mode() & 0o777, 0o640);
     desk.remove();
     assert_eq!(desk.text("real.json"), "{}\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_takes_the_others_back() {
+    use std::os::unix::fs::symlink;
+
+    let desk = Desk::with(".mcp.json", "{}\n");
+    fs::create_dir(desk.at(".codex")).unwrap();
+    symlink("../nowhere/config.toml", desk.at(".codex/config.toml")).unwrap();
+    let err = desk.run(&Args::default()).err().unwrap();
+    assert_eq!((err.kind(), err.hint_text()), (Kind::Storage, Some("no file was changed")));
+    assert_eq!(desk.text(".mcp.json"), "{}\n");
+    assert!(!desk.comms().join("backup/init.json").exists());
+
+    fs::remove_file(desk.at(".mcp.json")).unwrap();
+    desk.run(&Args::default()).err().unwrap();
+    assert!(!desk.at(".mcp.json").exists());
 }
