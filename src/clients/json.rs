@@ -26,6 +26,7 @@ use jsonc_parser::{
 
 use super::{
     KEY, Place, Seen, Server,
+    snippet::{Snippet, fill, filled, list, quoted},
     span::{self, Edit, Fault, indent, newline, slice},
 };
 
@@ -128,23 +129,23 @@ const LENIENT: ParseOptions = ParseOptions {
 };
 
 /// A text with its tokens, comments among them, and its tree.
-struct Doc<'a> {
-    text: &'a str,
+pub(super) struct Doc<'a> {
+    pub(super) text: &'a str,
     newline: &'static str,
-    tokens: Vec<TokenAndRange<'a>>,
+    pub(super) tokens: Vec<TokenAndRange<'a>>,
     root: Option<Value<'a>>,
 }
 
 /// A property whose value is an object.
-struct Member<'d, 'a> {
-    prop: &'d ObjectProp<'a>,
-    object: &'d Object<'a>,
+pub(super) struct Member<'d, 'a> {
+    pub(super) prop: &'d ObjectProp<'a>,
+    pub(super) object: &'d Object<'a>,
     /// It is the only one in its object.
     alone: bool,
 }
 
 /// How far the way to our entry is there.
-enum Found<'d, 'a> {
+pub(super) enum Found<'d, 'a> {
     Nothing,
     NoSection { root: &'d Object<'a> },
     NoEntry { section: Member<'d, 'a>, unit: &'d str },
@@ -152,7 +153,7 @@ enum Found<'d, 'a> {
 }
 
 impl<'a> Doc<'a> {
-    fn parse(text: &'a str) -> Result<Doc<'a>, Fault> {
+    pub(super) fn parse(text: &'a str) -> Result<Doc<'a>, Fault> {
         let collect =
             CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
         let parsed = parse_to_ast(text, &collect, &LENIENT).map_err(|err| fault(text, &err))?;
@@ -164,7 +165,7 @@ impl<'a> Doc<'a> {
         })
     }
 
-    fn find(&self, place: Place) -> Result<Found<'_, 'a>, Fault> {
+    pub(super) fn find(&self, place: Place) -> Result<Found<'_, 'a>, Fault> {
         let Some(value) = &self.root else { return Ok(Found::Nothing) };
         let Some(root) = value.as_object() else {
             let what = format!("expected an object at the top, found {}", kind(value));
@@ -390,114 +391,6 @@ fn set(entry: &Member<'_, '_>, server: &Server) -> Vec<Edit> {
         edits.push((prop.value.start()..prop.value.end(), list(&args)));
     }
     edits
-}
-
-/// Our section or our entry, to be laid out.
-struct Snippet {
-    key: String,
-    /// What stands between the braces, on one line.
-    inside: String,
-    /// As in the template, without the indentation that it has there.
-    lines: String,
-    tight: String,
-    is_section: bool,
-}
-
-impl Snippet {
-    const UNIT: &str = "  ";
-
-    fn section(place: Place, server: &Server) -> Result<Snippet, Fault> {
-        let file = filled(place, server)?;
-        let doc = Doc::parse(&file)?;
-        let Found::Entry { section, .. } = doc.find(place)? else { return Err(lost(&file)) };
-        Ok(Snippet::of(&doc, section.prop, section.object, true))
-    }
-
-    fn entry(place: Place, server: &Server) -> Result<Snippet, Fault> {
-        let file = filled(place, server)?;
-        let doc = Doc::parse(&file)?;
-        let Found::Entry { entry, .. } = doc.find(place)? else { return Err(lost(&file)) };
-        Ok(Snippet::of(&doc, entry.prop, entry.object, false))
-    }
-
-    fn of(doc: &Doc<'_>, prop: &ObjectProp<'_>, object: &Object<'_>, is_section: bool) -> Snippet {
-        let outer = format!("\n{}", indent(doc.text, prop.start()));
-        let inside = object.start() + 1..object.end() - 1;
-        Snippet {
-            key: slice(doc.text, prop.start()..prop.name.end()).to_owned(),
-            inside: doc.joined(inside.clone(), " "),
-            lines: slice(doc.text, prop.start()..prop.end()).replace(&outer, "\n"),
-            tight: doc.joined(inside, ""),
-            is_section,
-        }
-    }
-
-    fn on_one_line(&self, gap: &str) -> String {
-        let inside = if gap.is_empty() { &self.tight } else { &self.inside };
-        let pad = if self.is_section { " " } else { "" };
-        format!("{}:{gap}{{{pad}{inside}{pad}}}", self.key)
-    }
-
-    fn on_lines(&self, base: &str, unit: &str, newline: &str) -> String {
-        let mut laid_out = String::new();
-        for (number, line) in self.lines.lines().enumerate() {
-            let rest = line.trim_start_matches(' ');
-            if number > 0 {
-                let depth = (line.len() - rest.len()) / Snippet::UNIT.len();
-                laid_out.push_str(newline);
-                laid_out.push_str(base);
-                laid_out.push_str(&unit.repeat(depth));
-            }
-            laid_out.push_str(rest);
-        }
-        laid_out
-    }
-}
-
-impl Doc<'_> {
-    /// The tokens of a range on one line, with a gap behind each comma and colon.
-    fn joined(&self, range: Range<usize>, gap: &str) -> String {
-        let mut joined = String::new();
-        let inside = |token: &&TokenAndRange<'_>| {
-            range.start <= token.range.start && token.range.end <= range.end
-        };
-        for token in self.tokens.iter().filter(inside) {
-            joined.push_str(slice(self.text, token.range.start..token.range.end));
-            if matches!(token.token, Token::Comma | Token::Colon) {
-                joined.push_str(gap);
-            }
-        }
-        joined
-    }
-}
-
-/// The template with the command and the arguments of this server.
-fn filled(place: Place, server: &Server) -> Result<String, Fault> {
-    fill(place, &server.command, &server.args())
-}
-
-fn fill(place: Place, command: &str, args: &[String]) -> Result<String, Fault> {
-    let doc = Doc::parse(place.template)?;
-    let Found::Entry { entry, .. } = doc.find(place)? else { return Err(lost(place.template)) };
-    let mut edits = Vec::new();
-    for (name, new) in [("command", quoted(command)), ("args", list(args))] {
-        let value = entry.object.get(name).map(|prop| prop.value.start()..prop.value.end());
-        edits.extend(value.map(|range| (range, new)));
-    }
-    Ok(span::apply(place.template, edits))
-}
-
-fn lost(text: &str) -> Fault {
-    Fault::at(text, 0, format!("the template has no entry `{KEY}`"))
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[{}]", texts.join(", "))
 }
 
 /// A string, or a list of nothing but strings.

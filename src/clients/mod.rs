@@ -9,6 +9,7 @@
 use std::fmt;
 
 pub mod json;
+mod snippet;
 mod span;
 pub mod toml;
 
