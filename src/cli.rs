@@ -13,17 +13,19 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
 
 use crate::{
-    commands::{self, log, reset, serve},
+    commands::{self, init, log, reset, serve},
     config::Config,
     domain::name::{self, MemberName},
     error::{Error, Kind, Result},
     fault,
     tools::{Desk, Entry, TABLE, Who},
+    transport::queue::Queue,
     view::text::Front,
     workspace::Workspace,
 };
 
-const ABOUT: &str = "Lets the AI coding agents in one project folder find each other and write to each other";
+const ABOUT: &str =
+    "Lets the AI coding agents in one project folder find each other and write to each other";
 
 const AFTER_HELP: &str = "\
 Begin with `team-table init` in a repository; agents then find the tools by themselves.
@@ -79,6 +81,14 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
             drop(out);
             serve::run(&parsed::<serve::Args>(matches)?, workspace, config)
         }
+        "init" => {
+            let args = parsed::<init::Args>(matches)?;
+            if db_path.is_some() {
+                return Err(Error::usage("init writes files for the workspace's own table")
+                    .hint("to use another table, set TEAM_TABLE_DB where you start your agents"));
+            }
+            set_up(&args, looker(workspace), config, &mut out)
+        }
         "status" => {
             commands::status::run(&mut looker(workspace), matches.get_flag("json"), &mut out)
         }
@@ -87,9 +97,7 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
             log::run(&args, looker(workspace), matches.get_flag("json"), &mut out)
         }
         "reset" => reset::run(&parsed::<reset::Args>(matches)?, looker(workspace)),
-        "where" => {
-            commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0)
-        }
+        "where" => commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0),
         other => Err(Error::internal(format!("the command {other} leads nowhere"))),
     }
 }
@@ -119,19 +127,19 @@ pub fn tree() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(db_path)
+        .subcommand(init::Args::augment_args(Command::new("init")))
         .subcommand(serve::Args::augment_args(Command::new("serve")))
-        .subcommand(plain("status", "Show who sits here, what waits for you, and the table").arg(json.clone()))
+        .subcommand(
+            plain("status", "Show who sits here, what waits for you, and the table")
+                .arg(json.clone()),
+        )
         .subcommand(log::Args::augment_args(Command::new("log")).arg(json.clone()))
         .subcommands(tools)
         .subcommand(reset::Args::augment_args(Command::new("reset")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json))
-        .subcommand(
-            plain("completions", "Print a script that completes commands in a shell").arg(
-                Arg::new("shell")
-                    .required(true)
-                    .value_parser(value_parser!(clap_complete::Shell)),
-            ),
-        )
+        .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
+            Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
+        ))
 }
 
 fn parsed<T: clap::FromArgMatches>(matches: &ArgMatches) -> Result<T> {
@@ -144,8 +152,9 @@ fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
         if wanted.eq_ignore_ascii_case(name::HUMAN) {
             return Ok(Who::Human);
         }
-        let name = MemberName::parse(wanted)
-            .map_err(|err| Error::usage(err.to_string()).hint(err.hint_text().unwrap_or_default()))?;
+        let name = MemberName::parse(wanted).map_err(|err| {
+            Error::usage(err.to_string()).hint(err.hint_text().unwrap_or_default())
+        })?;
         return Ok(Who::Named(name));
     }
     let agent = &config.agent;
@@ -170,6 +179,32 @@ fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
     }
     Err(Error::usage("no terminal is there, so a script runs this, and nobody is named")
         .hint("name the member that speaks with --as NAME (`--as human` for yourself)"))
+}
+
+/// Hands `init` what it needs of the workspace and the terminal.
+fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Write) -> Result<u8> {
+    let workspace = desk.workspace().clone();
+    let current_exe = std::env::current_exe()
+        .map_err(|err| Error::internal("cannot tell which program this is").source(err))?;
+    let queue = Queue::new(desk);
+    let mut make_table = || {
+        let runtime = commands::event_loop()?;
+        runtime.block_on(queue.write(Desk::make_table))
+    };
+    let mut setup = init::Setup {
+        top: workspace.checkout,
+        comms: workspace.folder,
+        cwd: config.cwd.clone(),
+        path: config.path.clone().unwrap_or_default(),
+        current_exe,
+        interactive: io::stdin().is_terminal(),
+        out,
+        talk: &mut io::stderr(),
+        ask: &mut |question| commands::asked(&format!("{question} [y/N]")),
+        now: config.now(),
+        make_table: &mut make_table,
+    };
+    init::run(args, &mut setup).map(|()| 0)
 }
 
 fn completions(matches: &ArgMatches) -> Result<u8> {
@@ -202,7 +237,8 @@ fn start_log(config: &Config) -> Result<()> {
         .with_default(level.min(LevelFilter::WARN))
         .with_target("rmcp", level.min(LevelFilter::ERROR))
         .with_target("team_table", level);
-    let plain = fmt::layer().with_writer(io::stderr).with_ansi(false).without_time().with_target(false);
+    let plain =
+        fmt::layer().with_writer(io::stderr).with_ansi(false).without_time().with_target(false);
     // Only a second start in one process could fail here; it changes nothing.
     let _started = tracing_subscriber::registry().with(targets).with(plain).try_init();
     Ok(())

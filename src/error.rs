@@ -67,8 +67,7 @@ impl Error {
 
     /// Somebody else holds what is needed.
     pub fn busy(message: impl Into<String>) -> Error {
-        Error::new(Kind::Busy, message)
-            .hint("nothing was stored; try again in a moment")
+        Error::new(Kind::Busy, message).hint("nothing was stored; try again in a moment")
     }
 
     /// The table or the disk does not let us work.

@@ -39,6 +39,7 @@
 //! - Only `SQLite` ever opens the database file in a process that has it open.
 
 pub mod cli;
+pub mod clients;
 pub mod commands;
 pub mod config;
 pub mod domain;

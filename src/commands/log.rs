@@ -130,7 +130,9 @@ fn as_text(line: &LogLine, plain: bool) -> String {
         "member.moved" => format!("{at} {actor} is now {detail}"),
         "member.noted" if detail.is_empty() => format!("{at} {actor} cleared its note"),
         "member.noted" => format!("{at} {actor} works on {}", sanitize::field(detail)),
-        "member.introduced" => format!("{at} {actor} introduced itself: {}", sanitize::field(detail)),
+        "member.introduced" => {
+            format!("{at} {actor} introduced itself: {}", sanitize::field(detail))
+        }
         "session.began" => format!("{at} {actor} sat down with {}", sanitize::field(detail)),
         "message.handed" => format!("{at} {actor} was handed {detail}"),
         "message.read" => format!("{at} {actor} read {detail}"),

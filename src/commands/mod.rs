@@ -1,13 +1,16 @@
 //! What only a person or a script runs.
 
+pub mod init;
 pub mod log;
+mod plan;
+mod receipt;
 pub mod reset;
 pub mod serve;
 pub mod status;
 pub mod tool;
 pub mod which;
 
-use std::io::{self, Write};
+use std::io::{self, BufRead as _, Write};
 
 use crate::error::{Error, Result};
 
@@ -37,9 +40,20 @@ fn say(text: &str) {
 }
 
 /// An event loop for one command.
-fn event_loop() -> Result<tokio::runtime::Runtime> {
+pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|err| Error::internal("cannot start the event loop").source(err))
+}
+
+/// A question that only `y` and `yes` answer with yes.
+pub(crate) fn asked(question: &str) -> Result<bool> {
+    say(question);
+    let mut answer = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|err| Error::internal("cannot read the answer").source(err))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

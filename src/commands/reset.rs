@@ -1,11 +1,11 @@
 //! `reset`: wipes the workspace state; connected sessions go on.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _},
+    io::{self, IsTerminal as _},
     path::PathBuf,
 };
 
-use super::{event_loop, say};
+use super::{asked, event_loop, say};
 use crate::{
     domain::member::State,
     error::{Error, Result},
@@ -79,21 +79,11 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
-    let messages = if n_deleted == 1 { "1 message".to_owned() } else { format!("{n_deleted} messages") };
+    let messages =
+        if n_deleted == 1 { "1 message".to_owned() } else { format!("{n_deleted} messages") };
     say(&format!("reset {}: {messages} deleted", table.display()));
     if !seated.is_empty() {
         say(&format!("{} connected sessions go on; their next result tells them", seated.len()));
     }
     Ok(0)
-}
-
-/// A question that only `y` and `yes` answer with yes.
-fn asked(question: &str) -> Result<bool> {
-    say(question);
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|err| Error::internal("cannot read the answer").source(err))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

@@ -52,7 +52,9 @@ impl MemberName {
         }
         let found = match n_chars {
             0 => "a name must not be empty".to_owned(),
-            n if n > MAX_CHARS => format!("a name has at most {MAX_CHARS} characters, this one {n}"),
+            n if n > MAX_CHARS => {
+                format!("a name has at most {MAX_CHARS} characters, this one {n}")
+            }
             _ => format!("{text:?} is not a name"),
         };
         Err(Error::invalid(found).hint(

@@ -119,8 +119,7 @@ impl Tx<'_> {
     }
 
     pub fn member(&self, id: MemberId) -> Result<Member> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT * FROM member WHERE id = ?1")?;
+        let mut statement = self.conn.prepare_cached("SELECT * FROM member WHERE id = ?1")?;
         statement
             .query_row([id.0], Member::from_row)
             .optional()?
@@ -129,8 +128,7 @@ impl Tx<'_> {
 
     /// By name, ignoring case.
     pub fn member_named(&self, name: &str) -> Result<Option<Member>> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT * FROM member WHERE name = ?1")?;
+        let mut statement = self.conn.prepare_cached("SELECT * FROM member WHERE name = ?1")?;
         Ok(statement.query_row([name], Member::from_row).optional()?)
     }
 
@@ -148,9 +146,7 @@ impl Tx<'_> {
         let Some(session) = member.session else { return Ok(None) };
         let mut statement =
             self.conn.prepare_cached("SELECT family, key FROM session WHERE id = ?1")?;
-        Ok(statement
-            .query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?)
+        Ok(statement.query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
     pub fn session(&self, id: SessionId) -> Result<Option<Sitting>> {

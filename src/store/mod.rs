@@ -132,8 +132,7 @@ impl Store {
     }
 
     fn is_wal(&self) -> Result<bool> {
-        let mode: String =
-            self.conn.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        let mode: String = self.conn.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         Ok(mode == "wal")
     }
 
@@ -262,9 +261,8 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::CannotOpen) => Error::storage("the file cannot be opened")
                 .hint("nothing was stored; the folder has to be there, and writable for this user"),
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                Error::storage("it is damaged, or not a database").hint(
-                    "it was not touched; move it away and begin anew, or bring back a backup",
-                )
+                Error::storage("it is damaged, or not a database")
+                    .hint("it was not touched; move it away and begin anew, or bring back a backup")
             }
             Some(ErrorCode::SystemIoFailure) => Error::storage(format!("disk I/O error ({err})"))
                 .hint("nothing was stored; look at the disk, then try again"),

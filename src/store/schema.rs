@@ -58,7 +58,9 @@ pub(super) fn check_version(version: i64) -> Result<()> {
             env!("CARGO_PKG_VERSION"),
             BREAKING * 1000 + 999,
         ))
-        .hint("install a newer team-table and start your clients anew; the table was not touched"));
+        .hint(
+            "install a newer team-table and start your clients anew; the table was not touched",
+        ));
     }
     Ok(())
 }

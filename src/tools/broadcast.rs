@@ -41,8 +41,9 @@ impl Tool for Broadcast {
         Cx::check_body(body)?;
         let members = cx.everyone()?;
         if members.is_empty() {
-            return Err(Error::refused("nobody else is here or was in the last 24 hours")
-                .hint("who sits down within the next hour would not get it either: nothing was sent"));
+            return Err(Error::refused("nobody else is here or was in the last 24 hours").hint(
+                "who sits down within the next hour would not get it either: nothing was sent",
+            ));
         }
         cx.count_message()?;
         let sent = send_message::send(cx, Some(EVERYONE.to_owned()), &members, None, body)?;

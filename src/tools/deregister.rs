@@ -52,7 +52,10 @@ impl fmt::Display for Output {
         write!(f, "`{}` has left", self.name)?;
         if self.unread > 0 {
             let mail = crate::view::text::messages(self.unread);
-            write!(f, " with {mail} unread; they stay, and register with this name brings them back")?;
+            write!(
+                f,
+                " with {mail} unread; they stay, and register with this name brings them back"
+            )?;
         }
         Ok(())
     }

@@ -155,10 +155,8 @@ impl Desk {
             return;
         }
         let has_new_key = now_known.key.is_some() && now_known.key != agent.key;
-        *agent = Agent {
-            key: now_known.key.clone().or_else(|| agent.key.take()),
-            ..now_known.clone()
-        };
+        *agent =
+            Agent { key: now_known.key.clone().or_else(|| agent.key.take()), ..now_known.clone() };
         if has_new_key && let Some(seated) = &mut self.seated {
             seated.key_is_new = true;
         }
@@ -248,8 +246,7 @@ impl Desk {
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
         if self.has_left && job.entry.name != "register" {
-            let err = Error::refused("you have left the table")
-                .hint("call register to come back");
+            let err = Error::refused("you have left the table").hint("call register to come back");
             return Ok(refusal(err));
         }
         self.open(turn, now)?;
@@ -314,7 +311,8 @@ impl Desk {
                 tx.members()?.into_iter().map(|member| member.name).collect();
             let n_messages = tx.n_messages()?;
             tx.wipe(now)?;
-            let event = Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
+            let event =
+                Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
             tx.log(now, &event)?;
             Ok((names, n_messages))
         })?;

@@ -67,7 +67,9 @@ pub(super) struct Output {
 enum Page {
     Inbox,
     /// The history, and whether older messages are left.
-    History { older: bool },
+    History {
+        older: bool,
+    },
 }
 
 /// A message, as JSON has it.
@@ -147,7 +149,13 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
         };
         cx.tx.hand_out(&handing, cx.now)?;
         crate::fault::point("after_insert");
-        desk::log_messages(cx.tx, cx.me.name.as_str(), "message.handed", &handing.messages, cx.now)?;
+        desk::log_messages(
+            cx.tx,
+            cx.me.name.as_str(),
+            "message.handed",
+            &handing.messages,
+            cx.now,
+        )?;
         cx.effects.handing = Some(handing);
     }
     Ok(Output::new(cx, messages, more, Page::Inbox))
@@ -200,7 +208,8 @@ fn page(cx: &Cx<'_>, messages: Vec<Shown>) -> Vec<Line> {
 
 impl Line {
     pub(super) fn new(cx: &Cx<'_>, message: Shown) -> Line {
-        let to = if message.recipient == Some(cx.me.id) { "you".to_owned() } else { message.audience };
+        let to =
+            if message.recipient == Some(cx.me.id) { "you".to_owned() } else { message.audience };
         let from = if message.sender_id == cx.me.id { "you".to_owned() } else { message.sender };
         Line {
             id: message.id,

@@ -145,7 +145,11 @@ impl fmt::Display for MemberLine {
             write!(f, "; good at {}", text::list(&shown, limits::CAPABILITIES))?;
         }
         if let Some(session) = &self.session {
-            write!(f, "; {}", sanitize::field(&format!("{} {}", session.client, session.client_version)))?;
+            write!(
+                f,
+                "; {}",
+                sanitize::field(&format!("{} {}", session.client, session.client_version))
+            )?;
             write!(f, " in {}", sanitize::field(&session.checkout))?;
             if let Some(branch) = &session.branch {
                 write!(f, " on {}", sanitize::field(branch))?;

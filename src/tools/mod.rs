@@ -235,8 +235,10 @@ const fn entry<T: Tool>() -> Entry {
             job::<T>(entry, params)
         },
         parse_args: |entry, matches| {
-            let params = <T::Params as clap::FromArgMatches>::from_arg_matches(matches)
-                .map_err(|err| Error::usage(err.to_string().trim_start_matches("error: ").trim()))?;
+            let params =
+                <T::Params as clap::FromArgMatches>::from_arg_matches(matches).map_err(|err| {
+                    Error::usage(err.to_string().trim_start_matches("error: ").trim())
+                })?;
             job::<T>(entry, params)
         },
     }

@@ -48,8 +48,7 @@ impl Cx<'_> {
         }
         if let State::Left(age) = self.state(&member) {
             let when = age.map_or_else(String::new, |age| format!(" {}", age.ago()));
-            return Err(Error::refused(format!("`{}` left{when}", member.name))
-                .hint(self.known()?));
+            return Err(Error::refused(format!("`{}` left{when}", member.name)).hint(self.known()?));
         }
         Ok(member)
     }

@@ -6,12 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, sit};
 use crate::{
-    domain::{
-        limits,
-        member::State,
-        message,
-        name::MemberName,
-    },
+    domain::{limits, member::State, message, name::MemberName},
     error::{Error, Result},
     store::{Event, Joining, Member},
     view::{
@@ -118,7 +113,8 @@ impl Profile {
                 Some(role.to_owned())
             }
         };
-        let note = params.note.as_deref().map(|note| message::one_line("note", note)).transpose()?;
+        let note =
+            params.note.as_deref().map(|note| message::one_line("note", note)).transpose()?;
         let capabilities = params.capabilities.as_deref().map(capabilities).transpose()?;
         Ok(Profile { role, note, capabilities })
     }

@@ -104,8 +104,10 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<String> {
             || cx.tx.was_delivered(sent.id, cx.me.id).unwrap_or(false)
     });
     let Some(sent) = sent else {
-        return Err(Error::not_found(format!("there is no message {parent} that you sent or were sent"))
-            .hint("get_messages with include_read shows the ids"));
+        return Err(Error::not_found(format!(
+            "there is no message {parent} that you sent or were sent"
+        ))
+        .hint("get_messages with include_read shows the ids"));
     };
     if sent.sender != cx.me.id {
         return Ok(cx.tx.member(sent.sender)?.name.to_string());
@@ -158,12 +160,8 @@ pub(super) fn send(
         cx.tx.deliver(id, cx.me.id, member.id)?;
         cx.ring(&member.name);
     }
-    let event = Event {
-        actor: cx.me.name.as_str(),
-        kind: "message.sent",
-        message: Some(id),
-        detail: None,
-    };
+    let event =
+        Event { actor: cx.me.name.as_str(), kind: "message.sent", message: Some(id), detail: None };
     cx.tx.log(cx.now, &event)?;
     Ok(Output { id, audience, recipients })
 }

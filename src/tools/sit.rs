@@ -139,8 +139,12 @@ impl Sitting<'_> {
         now: Time,
     ) -> Result<Seated> {
         let member = tx.member_with_key(family, key)?.ok_or_else(|| {
-            Error::usage(format!("this shell belongs to a {family} session that is not a member yet"))
-                .hint("let the agent call one of its team-table tools first, or name a member with --as")
+            Error::usage(format!(
+                "this shell belongs to a {family} session that is not a member yet"
+            ))
+            .hint(
+                "let the agent call one of its team-table tools first, or name a member with --as",
+            )
         })?;
         let session = member.session.filter(|_| self.seats.is_held(&member.name));
         let session = session.unwrap_or(SessionId::NOBODY);
@@ -199,10 +203,7 @@ impl Place<'_> {
             return self.take(seat, false, Vec::new());
         }
         let seat = self.first_free(wish.variants())?;
-        let notice = format!(
-            "you are `{}`: somebody sits on the seat of `{wish}`",
-            seat.name()
-        );
+        let notice = format!("you are `{}`: somebody sits on the seat of `{wish}`", seat.name());
         self.take(seat, false, vec![notice])
     }
 
@@ -369,7 +370,11 @@ impl Place<'_> {
         let unread = self.tx.unread(member.id, SessionId::NOBODY)?.count;
         let mail = match unread {
             0 => "it left no unread mail".to_owned(),
-            n => format!("its {} unread {} yours now", crate::view::text::messages(n), if n == 1 { "is" } else { "are" }),
+            n => format!(
+                "its {} unread {} yours now",
+                crate::view::text::messages(n),
+                if n == 1 { "is" } else { "are" }
+            ),
         };
         Ok(format!("you are `{}`: another session sat here before{seen}; {mail}", member.name))
     }

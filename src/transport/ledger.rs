@@ -77,8 +77,7 @@ impl Ledger {
             return;
         }
         let mut state = self.state();
-        let written: Vec<Handing> =
-            state.written.drain(..).map(|(_, handing)| handing).collect();
+        let written: Vec<Handing> = state.written.drain(..).map(|(_, handing)| handing).collect();
         state.read.extend(written);
     }
 

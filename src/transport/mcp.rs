@@ -106,7 +106,8 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const KNOWN: &[&str] = &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
+        const KNOWN: &[&str] =
+            &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
         let method = request.method;
         if KNOWN.contains(&method.as_str()) {
             let hint = match method.as_str() {
@@ -195,10 +196,8 @@ fn session_keys(
 
 fn describe(entry: &'static Entry) -> Tool {
     let shape = entry.shape();
-    let annotations = ToolAnnotations::new()
-        .read_only(entry.read_only())
-        .destructive(false)
-        .open_world(false);
+    let annotations =
+        ToolAnnotations::new().read_only(entry.read_only()).destructive(false).open_world(false);
     let tool = Tool::new(
         Cow::Borrowed(entry.name),
         Cow::Borrowed(shape.description.as_str()),

@@ -1,0 +1,238 @@
+//! `team-table init`: puts the server into the clients' files, and takes it out again.
+//!
+//! Every file is read and every change is computed before the first one is written.
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{plan::Plan, receipt::Drawer};
+use crate::{
+    clients::{self, CLIENTS, Client, KEY, Server},
+    error::{Error, Result},
+    platform,
+};
+
+/// Make the table and write the clients' configuration files
+///
+/// Edits `.mcp.json` and `.codex/config.toml` at the top of the checkout: shows what will change,
+/// asks on a terminal, keeps a copy in `.agent-comms/backup/`. Everything else in these files stays
+/// as it is, byte for byte.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// Only this client's file (can be repeated)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = clap::builder::PossibleValuesParser::new(
+            CLIENTS.iter().map(|client| client.name)
+        )
+    )]
+    pub client: Vec<String>,
+
+    /// The name that every session of these clients wishes for
+    #[arg(long, value_name = "NAME", conflicts_with = "remove")]
+    pub name: Option<String>,
+
+    /// Show the changes and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Take out what init put in, and delete the files that it made
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// Where `init` runs and whom it talks to.
+pub struct Setup<'a> {
+    /// The top of the checkout: where the clients' files are.
+    pub top: PathBuf,
+    /// The workspace's `.agent-comms`; none where the table was named by its path.
+    pub comms: Option<PathBuf>,
+    pub cwd: PathBuf,
+    /// `PATH`.
+    pub path: OsString,
+    pub current_exe: PathBuf,
+    /// There is a person to ask.
+    pub interactive: bool,
+    /// Standard output: the diff.
+    pub out: &'a mut dyn Write,
+    /// Standard error: everything else.
+    pub talk: &'a mut dyn Write,
+    /// Asks a question that is answered by yes or no.
+    pub ask: &'a mut dyn FnMut(&str) -> Result<bool>,
+    /// UTC milliseconds.
+    pub now: i64,
+    /// Makes the table, and with it `.agent-comms`, if it is not there yet.
+    pub make_table: &'a mut dyn FnMut() -> Result<()>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that cannot be read, understood or written, a bad name, or a no to the question.
+pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
+    let clients = chosen(&args.client)?;
+    // A removal does not make the folder of backups only to put one in.
+    let comms = cx.comms.as_deref().filter(|comms| !args.remove || comms.is_dir());
+    let drawer = comms.map(Drawer::new);
+    let receipt = drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
+    let mut plan = Plan::new(&cx.cwd);
+    if args.remove {
+        for client in &clients {
+            let path = cx.top.join(client.file);
+            let made = drawer.as_ref().and_then(|drawer| drawer.made(&receipt, &path));
+            plan.take_out(client, path, made)?;
+        }
+    } else {
+        let server = Server { command: command(cx)?, name: checked(args.name.as_deref())? };
+        for client in &clients {
+            plan.put_in(client, cx.top.join(client.file), &server)?;
+        }
+    }
+    say(cx.out, &plan.diff())?;
+    say(cx.talk, &plan.remarks())?;
+    if args.dry_run {
+        return Ok(());
+    }
+    if !plan.is_empty() && cx.interactive && !args.yes && !(cx.ask)("write these changes?")? {
+        return Err(Error::refused("nothing was written, as the answer was no"));
+    }
+    plan.check_unchanged()?;
+    if !args.remove {
+        (cx.make_table)()?;
+    }
+    let done = match &drawer {
+        Some(drawer) => plan.write_recorded(drawer, receipt, cx.now),
+        None => plan.write(),
+    }?;
+    say(cx.talk, &done)?;
+    let next = if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, &plan) };
+    say(cx.talk, &next)
+}
+
+/// The rows of the names that were given, in the table's order; all without a name.
+fn chosen(names: &[String]) -> Result<Vec<&'static Client>> {
+    if let Some(unknown) = names.iter().find(|name| Client::named(name).is_none()) {
+        let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+        return Err(Error::usage(format!("no client named `{unknown}`"))
+            .hint(format!("there are: {}", known.join(", "))));
+    }
+    let is_chosen = |client: &&Client| names.is_empty() || names.iter().any(|n| n == client.name);
+    Ok(CLIENTS.iter().filter(is_chosen).collect())
+}
+
+/// A member's name: ASCII letters and digits, also `.`, `_` and `-` behind the first, 64 at most.
+fn checked(name: Option<&str>) -> Result<Option<String>> {
+    let Some(name) = name else { return Ok(None) };
+    let lower = name.to_ascii_lowercase();
+    let is_reserved = ["human", "team-table"].iter().any(|word| lower.starts_with(word))
+        || ["all", "everyone"].contains(&lower.as_str());
+    let is_well_formed = name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    if is_reserved {
+        return Err(Error::usage(format!("the name `{name}` is reserved"))
+            .hint("choose one that says what the agent is for, such as `reviewer`"));
+    }
+    if !is_well_formed {
+        return Err(Error::usage(format!(
+            "a name is 1 to 64 ASCII letters, digits, `.`, `_` and `-`, the first a letter or \
+             digit; got `{name}`"
+        )));
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// What the clients are to start: our name where PATH leads to this very program, since that is
+/// right on other machines too; else its path.
+fn command(cx: &Setup<'_>) -> Result<String> {
+    let file = format!("{KEY}{}", std::env::consts::EXE_SUFFIX);
+    // A folder relative to somewhere is another one for a client that starts elsewhere.
+    let found = std::env::split_paths(&cx.path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(&file))
+        .find(|path| platform::is_executable(path));
+    if found.is_some_and(|path| platform::same_file(&path, &cx.current_exe)) {
+        return Ok(KEY.to_owned());
+    }
+    let shown = cx.current_exe.display();
+    let Some(command) = cx.current_exe.to_str() else {
+        return Err(Error::refused(format!("`{shown}` is not Unicode, so no file can name it"))
+            .hint("put team-table into a folder of PATH"));
+    };
+    if !clients::starts_us(command) {
+        return Err(Error::refused(format!("this program is `{shown}`, not `{file}`"))
+            .hint("give it its name back: by that init knows an entry of ours again"));
+    }
+    Ok(command.to_owned())
+}
+
+/// What the person has to do now.
+fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
+    let mut steps: Vec<String> =
+        clients.iter().map(|client| format!("{client}: {}", client.next)).collect();
+    let files: Vec<String> = clients.iter().map(|client| format!("`{}`", client.file)).collect();
+    let files = files.join(" and ");
+    if let Some(command) = &plan.local {
+        steps.push(format!(
+            "the command is `{command}`, as PATH does not lead to this program: put it there and \
+             run `team-table init` again before you share {files}"
+        ));
+    }
+    if is_git(&cx.top) {
+        steps.push(format!(
+            "commit {files}, so that every clone and worktree has them, or run `team-table init` \
+             in each worktree; `.agent-comms/.gitignore` keeps that folder out of git"
+        ));
+    }
+    if let Some(workspace) = cx.comms.as_deref().and_then(Path::parent)
+        && workspace != cx.top
+    {
+        steps.push(format!(
+            "sessions in `{}` sit at the table of `{}`",
+            cx.top.display(),
+            workspace.display()
+        ));
+    }
+    let steps: String = steps.iter().flat_map(|step| ["- ", step, "\n"]).collect();
+    format!(
+        "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
+         {FOR_AGENTS}"
+    )
+}
+
+/// Three lines that tell agents to look at the table at all.
+const FOR_AGENTS: &str = "\
+    Other agents and a human work in this folder too; talk to them with the `team-table` tools.\n\
+    Call `register` when you begin, `reserve_files` before you edit, `get_messages` before you end.\n\
+    When a result says that messages are unread, read and answer them before you go on.\n";
+
+fn after_removal(plan: &Plan) -> String {
+    if plan.is_empty() {
+        return String::new();
+    }
+    "next:\n\
+     - sessions that are open keep the server until they end\n\
+     - the table stays; delete `.agent-comms/` if nobody needs it any more\n"
+        .to_owned()
+}
+
+/// A checkout: `.git` is a file (a linked worktree, a submodule) or a folder with a `HEAD`;
+/// sandboxes leave empty folders of that name.
+fn is_git(top: &Path) -> bool {
+    let git = top.join(".git");
+    git.is_file() || git.join("HEAD").is_file()
+}
+
+fn say(to: &mut dyn Write, text: &str) -> Result<()> {
+    let failed = |err: io::Error| Error::io("write to", Path::new("the terminal"), err);
+    to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(failed)
+}
