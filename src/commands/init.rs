@@ -212,7 +212,7 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
 /// Three lines that tell agents to look at the table at all.
 const FOR_AGENTS: &str = "\
     Other agents and a human work in this folder too; talk to them with the `team-table` tools.\n\
-    Call `register` when you begin, `reserve_files` before you edit, `get_messages` before you end.\n\
+    Call `register` when you begin and `get_messages` before you end.\n\
     When a result says that messages are unread, read and answer them before you go on.\n";
 
 fn after_removal(plan: &Plan) -> String {

@@ -11,7 +11,7 @@ pub fn fence(body: &str) -> String {
     let mut shown = String::with_capacity(body.len() + 16);
     for (n, line) in body.split('\n').enumerate() {
         shown.push_str(if n == 0 { "| " } else { "\n| " });
-        escape_into(&mut shown, line);
+        escape_into(&mut shown, line, is_unsafe);
     }
     shown
 }
@@ -20,33 +20,23 @@ pub fn fence(body: &str) -> String {
 pub fn field(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 2);
     shown.push('`');
-    for part in text.split_inclusive(['`', '\t', '\n']) {
-        match part.char_indices().next_back() {
-            Some((at, c @ ('`' | '\t' | '\n'))) => {
-                escape_into(&mut shown, &part[..at]);
-                push_escape(&mut shown, c);
-            }
-            _ => escape_into(&mut shown, part),
-        }
-    }
+    escape_into(&mut shown, text, |c| c == '`' || c == '\t' || is_unsafe(c));
     shown.push('`');
     shown
 }
 
-fn escape_into(shown: &mut String, text: &str) {
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if rest.starts_with("\\u{") {
-            shown.push_str("\\\\u{");
-            rest = &rest[3..];
-            continue;
-        }
-        if is_unsafe(c) {
+fn escape_into(shown: &mut String, text: &str, is_unsafe: impl Fn(char) -> bool) {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let rest = chars.as_str();
+        if c == '\\' && rest.starts_with("u{") {
+            shown.push_str("\\\\");
+        } else if is_unsafe(c) || c == '\\' && rest.starts_with(&is_unsafe) {
+            // A backslash right before an escape of ours would look like a doubled one.
             push_escape(shown, c);
         } else {
             shown.push(c);
         }
-        rest = &rest[c.len_utf8()..];
     }
 }
 
@@ -109,6 +99,7 @@ mod tests {
         check("a\r\nb", "| a\\u{d}\n| b");
         check("\x1b[31mred\x07", "| \\u{1b}[31mred\\u{7}");
         check("\u{202e}evil\u{2066}", "| \\u{202e}evil\\u{2066}");
+        check("\\\x1b", "| \\u{5c}\\u{1b}");
         check("tag\u{e0041}", "| tag\\u{e0041}");
         check("one\u{2028}two\u{85}three", "| one\\u{2028}two\\u{85}three");
         check("a\tb \u{200c}\u{200d} \\u{1b} \\n", "| a\tb \u{200c}\u{200d} \\\\u{1b} \\n");
