@@ -26,17 +26,26 @@ pub fn field(text: &str) -> String {
 }
 
 fn escape_into(shown: &mut String, text: &str, is_unsafe: impl Fn(char) -> bool) {
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        let rest = chars.as_str();
-        if c == '\\' && rest.starts_with("u{") {
-            shown.push_str("\\\\");
-        } else if is_unsafe(c) || c == '\\' && rest.starts_with(&is_unsafe) {
-            // A backslash right before an escape of ours would look like a doubled one.
-            push_escape(shown, c);
+    let mut rest = text;
+    while !rest.is_empty() {
+        // Backslashes right before an escape of ours would look like doubled ones.
+        let after = rest.trim_start_matches('\\');
+        let n_backslashes = rest.len() - after.len();
+        if after.starts_with(&is_unsafe) {
+            (0..n_backslashes).for_each(|_| push_escape(shown, '\\'));
         } else {
-            shown.push(c);
+            shown.push_str(rest.get(..n_backslashes).unwrap_or_default());
+            if n_backslashes > 0 && after.starts_with("u{") {
+                shown.push('\\');
+            }
         }
+        let mut chars = after.chars();
+        match chars.next() {
+            Some(c) if is_unsafe(c) => push_escape(shown, c),
+            Some(c) => shown.push(c),
+            None => {}
+        }
+        rest = chars.as_str();
     }
 }
 
