@@ -1,5 +1,20 @@
 //! The integration tests, as one binary.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod support {
+    pub(crate) mod agent;
+    #[cfg(unix)]
+    pub(crate) mod faults;
+}
+
+#[cfg(unix)]
+use support::{agent::PATIENCE, faults::PROGRAM};
+
+// The program dies at any place, or panics.
+#[cfg(unix)]
+mod crash;
 // What `init` does to the clients' files, with golden folders.
 mod init;
+// Many processes at one instant.
+#[cfg(unix)]
+mod race;
