@@ -72,6 +72,8 @@ pub struct Handing {
     pub member: MemberId,
     pub session: SessionId,
     pub messages: Vec<MessageId>,
+    /// Taken back while its reply was under way: nobody knows whether the client looked at it.
+    pub may_have_arrived: bool,
 }
 
 /// What came of a `sent` question: who wrote a message and to whom.
@@ -170,8 +172,19 @@ impl Tx<'_> {
         )
     }
 
-    /// The handed messages never reached the session: unread again, at once.
+    /// The handed messages never reached the session: unread again, at once. Where that is not
+    /// certain, they are marked as handed out before, and that once: a client that cancels whatever
+    /// it has the answer to would be given the same mail for ever.
     pub fn give_back(&self, handing: &Handing, now: Time) -> Result<Vec<MessageId>> {
+        if handing.may_have_arrived {
+            return self.settle(
+                handing,
+                "UPDATE delivery SET handed_at = NULL, handed_session = NULL
+                 WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
+                   AND (:session > 0 OR member_id = :member) AND :now IS NOT NULL AND n_handed < 2",
+                now,
+            );
+        }
         self.settle(
             handing,
             "UPDATE delivery SET handed_at = NULL, handed_session = NULL, n_handed = n_handed - 1

@@ -146,6 +146,7 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
             member: cx.me.id,
             session: cx.me.hands_as,
             messages: ids,
+            may_have_arrived: false,
         };
         cx.tx.hand_out(&handing, cx.now)?;
         crate::fault::point("after_insert");

@@ -7,7 +7,10 @@
 //! - Once that reply was written and flushed, it is *written*.
 //! - A request that comes later means that the reply was read: *read*.
 //! - A request cancelled before its reply was written takes the handing back: *returned*.
-//!   A later cancel changes nothing; opencode 1.18 cancels every call that it has the answer to.
+//! - A cancel may cross the reply on its way. Then the client looks at the reply, or it does not; so
+//!   the handing is returned too, as one that may have arrived.
+//! - A later cancel changes nothing; opencode 1.18 cancels every call that it has the answer to,
+//!   0.1 s behind it and later.
 
 use std::{
     collections::HashMap,
@@ -15,6 +18,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use rmcp::{
@@ -43,11 +47,23 @@ struct State {
     open: HashMap<RequestId, Option<Handing>>,
     /// Replies that are being written.
     sending: HashMap<RequestId, Handing>,
-    /// Replies that were written, and how many reads there had been by then.
-    written: Vec<(u64, Handing)>,
+    written: Vec<Written>,
     read: Vec<Handing>,
     returned: Vec<Handing>,
 }
+
+/// A reply that was written and flushed.
+#[derive(Debug)]
+struct Written {
+    id: RequestId,
+    handing: Handing,
+    /// How many reads there had been by then.
+    n_reads: u64,
+    at: Instant,
+}
+
+/// A cancel that comes so soon behind the reply may have been sent before the client had it.
+const CROSSING: Duration = Duration::from_millis(50);
 
 impl Ledger {
     /// The reply to this request will carry the handing.
@@ -70,37 +86,37 @@ impl Ledger {
         (std::mem::take(&mut state.read), std::mem::take(&mut state.returned))
     }
 
-    /// The session ends cleanly: what was written counts as read, unless bytes lie in the pipe
-    /// that nobody will read any more.
+    /// The session ends cleanly: what was written counts as read, unless bytes were left that nobody
+    /// will read any more.
     pub(super) fn end(&self) {
         if platform::unread_output() > 0 {
             return;
         }
         let mut state = self.state();
-        let written: Vec<Handing> = state.written.drain(..).map(|(_, handing)| handing).collect();
-        state.read.extend(written);
+        let written = std::mem::take(&mut state.written);
+        state.read.extend(written.into_iter().map(|reply| reply.handing));
     }
 
     /// A request arrived whose last byte came with the read of this number.
     fn requested(&self, id: &RequestId) {
         let n_reads = self.reads.load(Ordering::Relaxed);
         let mut state = self.state();
-        // What still lies in the pipe was not read; where the system cannot tell, the order of
+        // What still lies in the pipe was not read; where the system does not tell, the order of
         // reading and writing has to do.
         if !state.written.is_empty() && platform::unread_output() == 0 {
-            let (read, not_yet) =
-                state.written.drain(..).partition(|(written_at, _)| *written_at < n_reads);
+            let written = std::mem::take(&mut state.written);
+            let (read, not_yet): (Vec<_>, Vec<_>) =
+                written.into_iter().partition(|reply| reply.n_reads < n_reads);
             state.written = not_yet;
-            let read: Vec<(u64, Handing)> = read;
-            state.read.extend(read.into_iter().map(|(_, handing)| handing));
+            state.read.extend(read.into_iter().map(|reply| reply.handing));
         }
         state.open.insert(id.clone(), None);
     }
 
     fn cancelled(&self, id: &RequestId) {
         let mut state = self.state();
-        let carried = state.open.remove(id).flatten().or_else(|| state.sending.remove(id));
-        if let Some(handing) = carried {
+        let carried = state.open.remove(id).flatten();
+        if let Some(handing) = carried.or_else(|| state.crossing(id)) {
             state.returned.push(handing);
             self.returned.notify_one();
         }
@@ -118,7 +134,8 @@ impl Ledger {
         let mut state = self.state();
         if let Some(handing) = state.sending.remove(id) {
             if arrived {
-                state.written.push((n_reads, handing));
+                let at = Instant::now();
+                state.written.push(Written { id: id.clone(), handing, n_reads, at });
             } else {
                 state.returned.push(handing);
             }
@@ -127,6 +144,18 @@ impl Ledger {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What the reply to this request carries, if it is on its way to the client.
+    fn crossing(&mut self, id: &RequestId) -> Option<Handing> {
+        let is_crossing = |reply: &Written| reply.id == *id && reply.at.elapsed() < CROSSING;
+        let handing = match self.written.iter().position(is_crossing) {
+            Some(at) => self.written.swap_remove(at).handing,
+            None => self.sending.remove(id)?,
+        };
+        Some(Handing { may_have_arrived: true, ..handing })
     }
 }
 

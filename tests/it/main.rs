@@ -10,6 +10,9 @@ mod support {
 #[cfg(unix)]
 use support::{agent::PATIENCE, faults::PROGRAM};
 
+// Calls that are taken back, answers that nobody reads.
+#[cfg(unix)]
+mod cancel;
 // The program dies at any place, or panics.
 #[cfg(unix)]
 mod crash;

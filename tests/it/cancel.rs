@@ -1,0 +1,215 @@
+//! Calls that the client takes back, and answers that nobody reads.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::faults::{
+    Place, Raw, Seen, Wire, best_of, call, eventually, id_in, messages_in, ok,
+};
+
+/// A seated session that is inside `wait_for_messages`; gives the call's id.
+fn waiting(agent: &mut crate::support::agent::Agent) -> u64 {
+    let id = agent.post_call("wait_for_messages", json!({"timeout_seconds": 50}));
+    // Calls run in order: behind this answer the first look is done.
+    ok(agent.call("heartbeat", json!({})));
+    id
+}
+
+#[test]
+fn a_wait_that_is_cancelled_ends_and_takes_no_mail() {
+    let place = Place::new();
+    let mut bob = place.seated("bob");
+    let id = waiting(&mut bob);
+    bob.cancel(id);
+    // What was cancelled is answered by nobody.
+    ok(bob.call("heartbeat", json!({})));
+    let sent = place.send("ada", "bob", "hello");
+    assert!(bob.try_wait(id, Duration::from_millis(300)).is_err(), "the wait went on");
+    assert_eq!(place.number("SELECT count(*) FROM delivery WHERE handed_at NOT NULL"), 0);
+    let text = ok(bob.call("get_messages", json!({})));
+    assert_eq!(messages_in(&text), [(sent, false)], "{text}");
+}
+
+#[test]
+fn a_client_that_quits_ends_a_waiting_server_at_once() {
+    for wire in [Wire::Pipes, Wire::Sockets] {
+        let place = Place::new();
+        place.send("bob", "human", "here I am");
+        best_of(5, &format!("{wire:?}"), Duration::from_millis(50), || {
+            let mut bob = Raw::started(&place, wire, &["--name", "bob"]);
+            bob.write(&call(1, "register", &json!({})));
+            bob.result();
+            bob.write(&call(2, "wait_for_messages", &json!({"timeout_seconds": 50})));
+            bob.write(&call(3, "heartbeat", &json!({})));
+            bob.result();
+            drop(bob.stdin.take());
+            let (status, took) = bob.wait_exit();
+            assert!(status.success(), "{wire:?}: {status}");
+            took
+        });
+        let sent = place.send("ada", "bob", "hello");
+        let mut bob = place.seated("bob");
+        let text = ok(bob.call("get_messages", json!({})));
+        assert_eq!(messages_in(&text), [(sent, false)], "{wire:?}: {text}");
+    }
+}
+
+/// The moments of the cancel are spread over twice the time that a message takes to arrive. One
+/// client reads whatever comes; another one, as the protocol asks, ignores what comes behind its
+/// cancel.
+#[test]
+fn a_cancel_around_the_arrival_of_a_message_loses_nothing() {
+    const ROUNDS: u32 = 300;
+    for ignores in [false, true] {
+        let place = Place::new();
+        let (mut ada, mut bob) = (place.seated("ada"), place.seated("bob"));
+        let (mut seen, mut sent) = (Seen::default(), Vec::new());
+        let (mut took, mut n_arrived) = (Duration::from_millis(1), 0);
+        for round in 0..ROUNDS {
+            let wait = waiting(&mut bob);
+            let arguments = json!({"recipient": "bob", "content": "hello"});
+            let send = ada.post_call("send_message", arguments);
+            let start = Instant::now();
+            let mut answer = None;
+            // Every tenth round measures how long an arrival takes here and now.
+            if round % 10 == 0 {
+                answer = Some(bob.wait(wait, super::PATIENCE));
+                took = start.elapsed();
+            } else {
+                let moment = took.min(Duration::from_millis(20)) * 2 * (round % 60) / 60;
+                while start.elapsed() < moment {
+                    std::hint::spin_loop();
+                }
+            }
+            if ignores && answer.is_none() {
+                answer = bob.try_wait(wait, Duration::ZERO).ok();
+            }
+            bob.cancel(wait);
+            let reply = ada.wait(send, super::PATIENCE);
+            sent.push(id_in(&ok(reply)));
+            let look = ok(bob.call("get_messages", json!({})));
+            let late = bob.try_wait(wait, Duration::ZERO).ok().filter(|_| !ignores);
+            n_arrived += u32::from(answer.is_some() || late.is_some());
+            // In the order in which they were written.
+            answer.into_iter().chain(late).for_each(|reply| seen.add(&ok(reply)));
+            seen.add(&look);
+        }
+        // A message may still be under way to nobody: the last look tells.
+        seen.add(&ok(bob.call("get_messages", json!({}))));
+        assert!(n_arrived > ROUNDS / 20, "every cancel came before the answer");
+        assert!(n_arrived < ROUNDS * 19 / 20, "every cancel came after the answer");
+        seen.assert_complete(sent);
+    }
+}
+
+/// Two requests in one write, or the second while the answer to the first lies in the pipe.
+#[test]
+fn an_answer_that_nobody_read_leaves_the_mail_unread() {
+    for in_one_write in [true, false] {
+        for killed in [true, false] {
+            let place = Place::new();
+            place.send("bob", "human", "here I am");
+            let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
+            bob.write(&call(1, "register", &json!({})));
+            bob.result();
+            let sent = place.send("ada", "bob", "hello");
+            let (first, second) =
+                (call(2, "get_messages", &json!({})), call(3, "get_messages", &json!({})));
+            if in_one_write {
+                bob.write(&format!("{first}{second}"));
+                bob.wait_unread(0);
+            } else {
+                bob.write(&first);
+                let n_bytes = bob.wait_unread(0);
+                bob.write(&second);
+                bob.wait_unread(n_bytes);
+            }
+            // A third one, which writes: it would store what the second one told.
+            let n_bytes = bob.unread();
+            let send = json!({"recipient": "human", "content": "hello"});
+            bob.write(&call(4, "send_message", &send));
+            bob.wait_unread(n_bytes);
+            if killed {
+                bob.kill9();
+            } else {
+                // The client dies, and the server finds its stdin closed.
+                drop((bob.stdin.take(), bob.stdout.take()));
+                bob.wait_exit();
+            }
+            let case = format!("in one write: {in_one_write}, killed: {killed}");
+            assert_eq!(place.number("SELECT count(*) FROM delivery WHERE read_at NOT NULL"), 0);
+            let mut bob = place.seated("bob");
+            let text = ok(bob.call("get_messages", json!({})));
+            assert_eq!(messages_in(&text), [(sent, true)], "{case}: {text}");
+        }
+    }
+}
+
+/// A session that ends cleanly has read what it was told last.
+#[test]
+fn an_answer_that_was_read_counts_when_the_client_quits() {
+    for wire in [Wire::Pipes, Wire::Sockets] {
+        for by_signal in [true, false] {
+            let place = Place::new();
+            place.send("bob", "human", "here I am");
+            let sent = place.send("ada", "bob", "hello");
+            let mut bob = Raw::started(&place, wire, &["--name", "bob"]);
+            bob.write(&call(1, "get_messages", &json!({})));
+            assert_eq!(messages_in(&bob.result()), [(sent, false)]);
+            if by_signal {
+                bob.signal(Signal::TERM);
+            } else {
+                drop(bob.stdin.take());
+            }
+            bob.wait_exit();
+            let mut bob = place.seated("bob");
+            let text = ok(bob.call("get_messages", json!({})));
+            assert_eq!(messages_in(&text), [], "{wire:?}, signal {by_signal}: {text}");
+        }
+    }
+}
+
+/// opencode cancels every call that it has the answer to.
+#[test]
+fn a_client_that_cancels_what_was_answered_sees_each_message_once() {
+    let place = Place::new();
+    let (mut ada, mut bob) = (place.seated("ada"), place.seated("bob"));
+    let (mut seen, mut sent) = (Seen::default(), Vec::new());
+    for round in 0..12 {
+        let arguments = json!({"recipient": "bob", "content": "hello"});
+        sent.push(id_in(&ok(ada.call("send_message", arguments))));
+        let tool = if round % 2 == 0 { "get_messages" } else { "wait_for_messages" };
+        let id = bob.post_call(tool, json!({}));
+        let text = ok(bob.wait(id, super::PATIENCE));
+        assert!(!text.contains("(again)"), "{text}");
+        seen.add(&text);
+        std::thread::sleep(Duration::from_millis(100));
+        bob.cancel(id);
+    }
+    let text = ok(bob.call("get_messages", json!({})));
+    assert_eq!(messages_in(&text), [], "{text}");
+    bob.close_stdin();
+    bob.wait_exit(super::PATIENCE);
+    seen.assert_complete(sent);
+    eventually("all are read", || {
+        place.number("SELECT count(*) FROM delivery WHERE read_at IS NULL") == 0
+    });
+}
+
+/// What a cancelled call was handed is unread at once, not only at the next call.
+#[test]
+fn mail_of_a_cancelled_call_is_unread_for_all_to_see() {
+    let place = Place::new();
+    let mut bob = place.seated("bob");
+    place.send("ada", "bob", "hello");
+    // Both lie in the pipe when the server wakes up: it is cancelled before it can answer.
+    let id = bob.post_call("get_messages", json!({}));
+    bob.cancel(id);
+    eventually("unread again", || {
+        place.number("SELECT count(*) FROM delivery WHERE handed_at NOT NULL") == 0
+    });
+    assert!(place.ok(&["status", "--json"]).contains("bob"));
+    ok(bob.call("heartbeat", json!({})));
+}
