@@ -125,17 +125,42 @@ pub fn parent_pid() -> Option<u32> {
     }
 }
 
-/// Bytes written to stdout that nobody has read yet, where the system tells (pipes on Linux and
-/// macOS). Zero where it does not.
-pub fn unread_output() -> u64 {
+/// Whether something that was written to stdout is known not to have been read. A pipe tells so at
+/// any time (Linux, macOS); a socket only when its reader has closed it with bytes left in it
+/// (Linux). False where the system does not tell.
+pub fn has_unread_output() -> bool {
     #[cfg(unix)]
     {
-        rustix::io::ioctl_fionread(io::stdout()).unwrap_or(0)
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        static WAS_CUT: AtomicBool = AtomicBool::new(false);
+        let stdout = io::stdout();
+        if !is_socket(&stdout) {
+            return rustix::io::ioctl_fionread(stdout).is_ok_and(|n_bytes| n_bytes > 0);
+        }
+        // For a socket that number would be about what there is to read from it. The error is told
+        // once only.
+        let Ok(owned) = std::os::fd::AsFd::as_fd(&stdout).try_clone_to_owned() else {
+            return false;
+        };
+        let error = std::os::unix::net::UnixStream::from(owned).take_error();
+        if matches!(error, Ok(Some(err)) if err.kind() == io::ErrorKind::ConnectionReset) {
+            WAS_CUT.store(true, Ordering::Relaxed);
+        }
+        WAS_CUT.load(Ordering::Relaxed)
     }
     #[cfg(not(unix))]
     {
-        0
+        false
     }
+}
+
+/// Whether a stream is a socket, as clients on Node make them.
+#[cfg(unix)]
+pub fn is_socket(stream: impl std::os::fd::AsFd) -> bool {
+    rustix::fs::fstat(stream).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket
+    })
 }
 
 /// Symbolic links that lead on to another one; more than this is a circle.

@@ -89,7 +89,7 @@ impl Ledger {
     /// The session ends cleanly: what was written counts as read, unless bytes were left that nobody
     /// will read any more.
     pub(super) fn end(&self) {
-        if platform::unread_output() > 0 {
+        if platform::has_unread_output() {
             return;
         }
         let mut state = self.state();
@@ -103,7 +103,7 @@ impl Ledger {
         let mut state = self.state();
         // What still lies in the pipe was not read; where the system does not tell, the order of
         // reading and writing has to do.
-        if !state.written.is_empty() && platform::unread_output() == 0 {
+        if !state.written.is_empty() && !platform::has_unread_output() {
             let written = std::mem::take(&mut state.written);
             let (read, not_yet): (Vec<_>, Vec<_>) =
                 written.into_iter().partition(|reply| reply.n_reads < n_reads);

@@ -187,8 +187,7 @@ fn streams() -> (Reader, Writer) {
 /// minds that it does not block.
 #[cfg(unix)]
 fn socket(stream: impl std::os::fd::AsFd) -> Option<tokio::net::UnixStream> {
-    let stat = rustix::fs::fstat(&stream).ok()?;
-    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Socket {
+    if !platform::is_socket(&stream) {
         return None;
     }
     let owned = stream.as_fd().try_clone_to_owned().ok()?;

@@ -147,6 +147,22 @@ fn an_answer_that_nobody_read_leaves_the_mail_unread() {
     }
 }
 
+/// A client on Node that dies with the answer still in its socket.
+#[test]
+fn an_answer_left_in_a_socket_leaves_the_mail_unread() {
+    let place = Place::new();
+    place.send("bob", "human", "here I am");
+    let mut bob = Raw::started(&place, Wire::Sockets, &["--name", "bob"]);
+    let sent = place.send("ada", "bob", "hello");
+    bob.write(&call(1, "get_messages", &json!({})));
+    bob.wait_unread(0);
+    drop((bob.stdout.take(), bob.stdin.take()));
+    bob.wait_exit();
+    let mut bob = place.seated("bob");
+    let text = ok(bob.call("get_messages", json!({})));
+    assert_eq!(messages_in(&text), [(sent, true)], "{text}");
+}
+
 /// A session that ends cleanly has read what it was told last.
 #[test]
 fn an_answer_that_was_read_counts_when_the_client_quits() {
