@@ -18,6 +18,12 @@ mod cancel;
 mod crash;
 // What `init` does to the clients' files, with golden folders.
 mod init;
+// A server's life, and probes.
+#[cfg(unix)]
+mod lifecycle;
 // Many processes at one instant.
 #[cfg(unix)]
 mod race;
+// Which seat a session gets back.
+#[cfg(unix)]
+mod sessions;

@@ -1,0 +1,161 @@
+//! A server's life: it ends with its client, whatever way that ends, and a client that only probes
+//! leaves no trace.
+
+use std::{io::Read as _, sync::mpsc, thread, time::Duration};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::faults::{Place, Raw, Wire, best_of, call, eventually, handshake, ok};
+
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// How a client ends its server; `None` by the end of stdin.
+const ENDINGS: [Option<Signal>; 4] =
+    [Some(Signal::INT), Some(Signal::TERM), Some(Signal::HUP), None];
+
+fn end(server: &mut Raw, how: Option<Signal>) -> Duration {
+    match how {
+        Some(signal) => server.signal(signal),
+        None => drop(server.stdin.take()),
+    }
+    let (status, took) = server.wait_exit();
+    assert!(status.success(), "{how:?}: {status}");
+    took
+}
+
+#[test]
+fn a_server_is_gone_at_once_whatever_it_does() {
+    let place = Place::new();
+    place.send("bob", "human", "here I am");
+    for wire in [Wire::Pipes, Wire::Sockets] {
+        for how in ENDINGS {
+            for waits in [false, true] {
+                best_of(5, &format!("{wire:?}, {how:?}, waits: {waits}"), AT_ONCE, || {
+                    let mut bob = Raw::started(&place, wire, &["--name", "bob"]);
+                    if waits {
+                        bob.write(&call(1, "wait_for_messages", &json!({"timeout_seconds": 50})));
+                    }
+                    bob.write(&call(2, "heartbeat", &json!({})));
+                    bob.result();
+                    end(&mut bob, how)
+                });
+            }
+        }
+    }
+    // The last one freed its seat.
+    place.seated("bob");
+}
+
+/// Also while a call waits for its turn to write.
+#[test]
+fn a_server_in_the_queue_of_writers_is_gone_at_once() {
+    let place = Place::new();
+    place.send("bob", "human", "here I am");
+    let lock = std::fs::File::open(place.comms().join("seats/write.lock")).unwrap();
+    for how in ENDINGS {
+        best_of(5, &format!("{how:?}"), AT_ONCE, || {
+            let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
+            fs2::FileExt::lock_exclusive(&lock).unwrap();
+            bob.write(&call(1, "register", &json!({})));
+            // Answered beside the queue, so the call before it stands in it.
+            bob.write("{\"jsonrpc\": \"2.0\", \"id\": 2, \"method\": \"ping\"}\n");
+            bob.line();
+            let took = end(&mut bob, how);
+            fs2::FileExt::unlock(&lock).unwrap();
+            took
+        });
+    }
+    assert_eq!(place.number("SELECT count(*) FROM session"), 0);
+}
+
+/// The client is stopped, and the pipe to it is full.
+#[test]
+fn a_reader_that_stopped_does_not_keep_the_server_alive() {
+    for wire in [Wire::Pipes, Wire::Sockets] {
+        for signal in [Signal::TERM, Signal::INT] {
+            let place = Place::new();
+            best_of(5, &format!("{wire:?}, {signal:?}"), AT_ONCE, || {
+                let mut bob = Raw::started(&place, wire, &[]);
+                for id in 1..=200 {
+                    let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+                    bob.write(&format!("{list}\n"));
+                }
+                assert!(bob.wait_unread(30_000) < 300_000, "the pipe was never full");
+                end(&mut bob, Some(signal))
+            });
+        }
+    }
+}
+
+/// The parent dies, and somebody else holds stdin open.
+#[test]
+fn an_orphan_does_not_live_on() {
+    let place = Place::new();
+    let script = "exec 3<&0; \"$0\" serve <&3 & wait";
+    let mut shell =
+        Raw::start(place.command_of("sh", &["-c", script, super::PROGRAM]), Wire::Pipes);
+    shell.write(&handshake());
+    assert!(shell.line().contains("protocolVersion"));
+    shell.kill9();
+    let mut stdout = shell.stdout.take().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        // Ends when the last process that has it is gone.
+        let n_bytes = stdout.read_to_end(&mut Vec::new());
+        sender.send(n_bytes.is_ok())
+    });
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(true), "it lives on");
+    assert!(shell.stdin.is_some());
+}
+
+#[test]
+fn a_probe_leaves_no_trace() {
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for table_is_there in [false, true] {
+        let place = Place::new();
+        if table_is_there {
+            place.send("bob", "human", "here I am");
+        }
+        for how in ENDINGS {
+            for lists in [false, true] {
+                let mut probe = Raw::started(&place, Wire::Pipes, &[]);
+                if lists {
+                    probe.write(&format!("{list}\n"));
+                    probe.line();
+                }
+                end(&mut probe, how);
+            }
+            // Killed or closed before it said anything.
+            let mut silent = Raw::start(place.command(&["serve"]), Wire::Pipes);
+            drop(silent.stdin.take());
+            silent.wait_exit();
+        }
+        if table_is_there {
+            // The human, the program, and bob.
+            assert_eq!(place.number("SELECT count(*) FROM member"), 3);
+            assert_eq!(place.number("SELECT count(*) FROM session"), 0);
+        } else {
+            assert!(!place.comms().exists());
+        }
+    }
+}
+
+#[test]
+fn a_session_that_listed_the_tools_can_be_found_where_a_table_is() {
+    let (with, without) = (Place::new(), Place::new());
+    with.send("bob", "human", "here I am");
+    let mut agents = [with.started(&[], &[]), without.started(&[], &[])];
+    for agent in &mut agents {
+        agent.request("tools/list", json!({}));
+    }
+    eventually("seated without a call", || {
+        with.number("SELECT count(*) FROM member WHERE name = 'tester-1'") == 1
+    });
+    let told = with.ok(&["send", "--as", "bob", "tester-1", "hello"]);
+    assert!(told.contains("tester-1: active"), "{told}");
+    thread::sleep(Duration::from_millis(300));
+    assert!(!without.comms().exists(), "a table was made without a call");
+    let [found, _] = &mut agents;
+    assert!(ok(found.call("get_messages", json!({}))).contains("| hello"));
+}

@@ -1,0 +1,138 @@
+//! Which seat a session gets back: by the key that its client tells, and by no other.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    agent::Agent,
+    faults::{Place, eventually, name_in, ok},
+};
+
+const NOON: i64 = 1_800_000_000_000;
+
+fn session(place: &Place, client: &str, env: &[(&str, &str)]) -> Agent {
+    let mut agent = place.serve(&[], env);
+    agent.initialize(client);
+    agent
+}
+
+fn claude(place: &Place, key: &str, now: &str) -> Agent {
+    session(place, "claude-code", &[("CLAUDE_CODE_SESSION_ID", key), ("TEAM_TABLE_NOW", now)])
+}
+
+fn register(agent: &mut Agent) -> String {
+    name_in(&ok(agent.call("register", json!({}))))
+}
+
+/// A call as Codex makes it.
+fn call_from(
+    agent: &mut Agent,
+    thread: &str,
+    session: &str,
+    tool: &str,
+    arguments: Value,
+) -> String {
+    let id = agent.post(
+        "tools/call",
+        json!({"name": tool, "arguments": arguments,
+               "_meta": {"threadId": thread, "sessionId": session}}),
+    );
+    ok(agent.wait(id, super::PATIENCE))
+}
+
+fn quit(mut agent: Agent) {
+    agent.close_stdin();
+    agent.wait_exit(super::PATIENCE);
+}
+
+#[test]
+fn a_claude_session_that_is_resumed_gets_its_seat_back() {
+    let place = Place::new();
+    let noon = NOON.to_string();
+    let mut first = claude(&place, "s1", &noon);
+    assert_eq!(register(&mut first), "claude-1");
+    ok(first.call("register", json!({"role": "reviewer"})));
+    quit(first);
+    // The seat is kept for a quarter of an hour.
+    let soon = (NOON + 14 * 60_000).to_string();
+    let mut other = claude(&place, "s2", &soon);
+    assert_eq!(register(&mut other), "claude-2");
+    let mut resumed = claude(&place, "s1", &soon);
+    assert_eq!(register(&mut resumed), "claude-1");
+    let members = ok(resumed.call("list_members", json!({})));
+    assert!(members.contains("claude-1 (you): active; role `reviewer`"), "{members}");
+    resumed.kill9();
+    // After that anybody may sit there, without what the other one said of itself.
+    let later = (NOON + 30 * 60_000).to_string();
+    let mut third = claude(&place, "s3", &later);
+    let text = ok(third.call("register", json!({})));
+    assert_eq!(name_in(&text), "claude-1");
+    assert!(text.contains("another session sat here before"), "{text}");
+    assert!(!ok(third.call("list_members", json!({}))).contains("reviewer"));
+    // Its own seat is taken now: the next one.
+    let mut late = claude(&place, "s1", &later);
+    assert_eq!(register(&mut late), "claude-3");
+}
+
+#[test]
+fn a_key_counts_for_its_own_client_only() {
+    let place = Place::new();
+    let env = [("CLAUDE_CODE_SESSION_ID", "s1")];
+    let mut first = session(&place, "claude-code", &env);
+    assert_eq!(register(&mut first), "claude-1");
+    quit(first);
+    // Started by that very session, so it has inherited the variable.
+    let mut helper = session(&place, "gemini-cli-mcp-client", &env);
+    assert_eq!(register(&mut helper), "gemini-1");
+    let mut resumed = session(&place, "claude-code", &env);
+    assert_eq!(register(&mut resumed), "claude-1");
+}
+
+#[test]
+fn codex_moves_to_its_seat_when_its_key_comes_with_a_call() {
+    let place = Place::new();
+    let mut first = session(&place, "codex-mcp-client", &[]);
+    let text = call_from(&mut first, "t1", "t1", "register", json!({}));
+    assert_eq!(name_in(&text), "codex-1");
+    quit(first);
+    place.send("bob", "codex-1", "before");
+    // It lists the tools and sits somewhere before it says who it is.
+    let mut resumed = session(&place, "codex-mcp-client", &[]);
+    resumed.request("tools/list", json!({}));
+    eventually("seated without a call", || {
+        place.number("SELECT count(*) FROM member WHERE name = 'codex-2'") == 1
+    });
+    place.send("bob", "codex-2", "meanwhile");
+    let text = call_from(&mut resumed, "t1", "t1", "get_messages", json!({}));
+    assert!(text.contains("you are `codex-1` again"), "{text}");
+    assert!(text.contains("| before") && text.contains("| meanwhile"), "{text}");
+    let members = call_from(&mut resumed, "t1", "t1", "list_members", json!({}));
+    assert!(members.contains("codex-1 (you)"), "{members}");
+    assert!(!members.contains("codex-2"), "{members}");
+    // The name in between stays for those who write to it.
+    let done = place.run(&["send", "--as", "bob", "codex-2", "hello"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("now `codex-1`"), "{done:?}");
+    place.assert_sound();
+}
+
+#[test]
+fn a_helper_of_codex_sits_beside_its_parent_and_has_left_when_it_ends() {
+    let place = Place::new();
+    let mut parent = session(&place, "codex-mcp-client", &[]);
+    call_from(&mut parent, "t1", "t1", "register", json!({}));
+    let mut helper = session(&place, "codex-mcp-client", &[]);
+    let text = call_from(&mut helper, "t2", "t1", "register", json!({}));
+    assert_eq!(name_in(&text), "codex-1-sub-1");
+    let members = call_from(&mut parent, "t1", "t1", "list_members", json!({}));
+    assert!(members.contains("codex-1-sub-1: active"), "{members}");
+    helper.kill9();
+    let members = call_from(&mut parent, "t1", "t1", "list_members", json!({}));
+    assert!(!members.contains("codex-1-sub-1"), "{members}");
+    let done = place.run(&["send", "--as", "bob", "codex-1-sub-1", "hello"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("left"), "{done:?}");
+    // A parent that nobody knows gives no name.
+    let mut orphan = session(&place, "codex-mcp-client", &[]);
+    let text = call_from(&mut orphan, "t9", "t8", "register", json!({}));
+    assert_eq!(name_in(&text), "codex-2");
+}
