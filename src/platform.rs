@@ -78,6 +78,15 @@ pub fn file_id(path: &Path) -> io::Result<Option<FileId>> {
     }
 }
 
+/// Which file a path names now, in words that mean the same to other processes and later; with the
+/// time when it was made, since numbers of deleted files are given anew.
+pub fn file_stamp(path: &Path) -> Option<String> {
+    let meta = fs::metadata(path).ok()?;
+    let FileId(device, number) = id_of(&meta);
+    let made = meta.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    Some(format!("{device}:{number}:{}", made.map_or(0, |age| age.as_nanos())))
+}
+
 /// The identity of an open file.
 pub fn open_file_id(file: &File) -> io::Result<FileId> {
     Ok(id_of(&file.metadata()?))

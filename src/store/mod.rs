@@ -4,6 +4,7 @@
 //! one closure in `BEGIN IMMEDIATE`, and the caller holds the turn to write (`seat::WriteTurn`).
 //! Nothing but `SQLite` ever opens the database file: see `platform::file_id`.
 
+mod companions;
 mod events;
 mod members;
 mod messages;
@@ -18,6 +19,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 pub use self::{
+    companions::beside,
     events::{Event, LogLine},
     members::{Joining, Member, Sitting},
     messages::{Filter, Handing, NewMessage, Sent, Shown, Standing, Unread},
@@ -35,6 +37,8 @@ pub struct Store {
     conn: Connection,
     path: PathBuf,
     id: FileId,
+    /// The log that this connection writes to: it stays the same while one is open.
+    log: Option<FileId>,
 }
 
 /// A transaction; every query is a method on it.
@@ -44,24 +48,31 @@ pub struct Tx<'a> {
 }
 
 impl Store {
-    /// Opens a table that is there and of this version.
+    /// Opens a table that is there and of this version. `note` is where it is noted which log is
+    /// the table's.
     ///
     /// # Errors
     /// [`Kind::NeedsWrite`] where it has to be made or migrated first ([`Store::found`]); otherwise
     /// what is wrong with the file, by name.
-    pub fn open(path: &Path) -> Result<Store> {
-        Store::open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .and_then(|store| match schema::examine(&store.conn)? {
-                schema::State::Current if store.is_wal()? => Ok(store),
-                _ => Err(Error::needs_write()),
-            })
-            .map_err(|err| at(path, err))
+    pub fn open(path: &Path, note: &Path) -> Result<Store> {
+        let open = || {
+            if companions::log_is_of_another(path, note) {
+                return Err(Error::needs_write());
+            }
+            let store = Store::open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            if schema::examine(&store.conn)? != schema::State::Current || !store.is_wal()? {
+                return Err(Error::needs_write());
+            }
+            store.settled(note)
+        };
+        open()
+            .map_err(|err| if lacks_log(path, &err) { Error::needs_write() } else { at(path, err) })
     }
 
     /// Opens a table, making or migrating it. The caller holds the turn to write.
-    pub fn found(path: &Path, now: i64) -> Result<Store> {
+    pub fn found(path: &Path, note: &Path, now: i64) -> Result<Store> {
         let prepare = || {
-            remove_stale(path)?;
+            companions::remove_stale(path, note)?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
             make_private(path)?;
             let mut store = Store::open_as(path, flags)?;
@@ -71,9 +82,14 @@ impl Store {
             let tx = store.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
             schema::migrate(&tx, now)?;
             tx.commit()?;
-            Ok(store)
+            store.settled(note)
         };
-        prepare().map_err(|err| at(path, err))
+        let mut prepared = prepare();
+        if prepared.as_ref().is_err_and(|err| lacks_log(path, err)) {
+            companions::remove(path)?;
+            prepared = prepare();
+        }
+        prepared.map_err(|err| at(path, err))
     }
 
     fn open_as(path: &Path, flags: OpenFlags) -> Result<Store> {
@@ -83,15 +99,30 @@ impl Store {
             let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             if file_id(path)? == Some(before) {
                 configure(&conn)?;
-                return Ok(Store { conn, path: path.to_owned(), id: before });
+                return Ok(Store { conn, path: path.to_owned(), id: before, log: None });
             }
         }
         Err(Error::busy("the table is being replaced all the time"))
     }
 
-    /// Whether the path still names the file that is open here.
+    /// By its first read `SQLite` has opened the log, by its path: that was the right one if the
+    /// path still named this file afterwards.
+    fn settled(mut self, note: &Path) -> Result<Store> {
+        self.log = file_id(&beside(&self.path, "-wal"))?;
+        if !self.is_current() {
+            return Err(Error::busy("the table is being replaced"));
+        }
+        companions::note_log(&self.path, note);
+        Ok(self)
+    }
+
+    /// Whether the path still names the file that is open here, and its log the log. What is
+    /// written to a log that somebody deleted is seen by nobody who comes later.
     pub fn is_current(&self) -> bool {
-        matches!(platform::file_id(&self.path), Ok(Some(id)) if id == self.id)
+        let is_there =
+            |path: &Path, id| matches!(platform::file_id(path), Ok(Some(it)) if it == id);
+        is_there(&self.path, self.id)
+            && self.log.is_some_and(|log| is_there(&beside(&self.path, "-wal"), log))
     }
 
     /// A number that changes when another process has committed something.
@@ -194,37 +225,12 @@ fn configure(conn: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// A log without its database belongs to a file that somebody deleted; with it in place, a new
-/// database cannot be opened (disk I/O error, tried).
-fn remove_stale(path: &Path) -> Result<()> {
-    if file_id(path)?.is_some() {
-        return Ok(());
-    }
-    for suffix in ["-wal", "-shm", "-journal"] {
-        let beside = beside(path, suffix);
-        match std::fs::remove_file(&beside) {
-            Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove the left-over", &beside, err));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// `SQLite` gives its companion files the mode of the database, so that is made first.
 fn make_private(path: &Path) -> Result<()> {
     if file_id(path)?.is_some() {
         return Ok(());
     }
     platform::open_private(path).map(drop).map_err(|err| Error::io("make", path, err))
-}
-
-/// `comms.db` -> `comms.db-wal`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn file_id(path: &Path) -> Result<Option<FileId>> {
@@ -246,6 +252,18 @@ fn at(path: &Path, err: Error) -> Error {
     }
 }
 
+/// The table cannot be read because its log's index is that of a log that is gone.
+fn lacks_log(path: &Path, err: &Error) -> bool {
+    let source = std::error::Error::source(err).and_then(|it| it.downcast_ref::<rusqlite::Error>());
+    let is_io = source.is_some_and(|it| it.sqlite_error_code() == Some(ErrorCode::SystemIoFailure));
+    is_io && companions::log_is_empty(path)
+}
+
+/// The number that says which operation failed.
+fn code(err: &rusqlite::Error) -> String {
+    err.sqlite_error().map_or_else(String::new, |err| format!(" {}", err.extended_code))
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(err: rusqlite::Error) -> Error {
         match err.sqlite_error_code() {
@@ -264,8 +282,10 @@ impl From<rusqlite::Error> for Error {
                 Error::storage("it is damaged, or not a database")
                     .hint("it was not touched; move it away and begin anew, or bring back a backup")
             }
-            Some(ErrorCode::SystemIoFailure) => Error::storage(format!("disk I/O error ({err})"))
-                .hint("nothing was stored; look at the disk, then try again"),
+            Some(ErrorCode::SystemIoFailure) => {
+                Error::storage(format!("disk I/O error{}", code(&err)))
+                    .hint("nothing was stored; look at the disk, then try again")
+            }
             _ => Error::internal(format!("the table said: {err}")),
         }
         .source(err)

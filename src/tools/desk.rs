@@ -353,9 +353,10 @@ impl Desk {
             return Ok(());
         }
         self.store = None;
-        let store = match Store::open(&self.workspace.table) {
+        let (table, note) = (&self.workspace.table, self.workspace.seats.join("log"));
+        let store = match Store::open(table, &note) {
             Err(err) if err.kind() == Kind::NeedsWrite && turn.is_some() => {
-                Store::found(&self.workspace.table, now.0)?
+                Store::found(table, &note, now.0)?
             }
             other => other?,
         };
