@@ -164,17 +164,21 @@ impl Desk {
 
     /// The turn to write, if nobody else has it. Makes the folders where they are missing.
     pub fn try_turn(&mut self) -> Result<Option<WriteTurn>> {
+        let mut failed = None;
         for _ in 0..10 {
             match self.seats.try_turn() {
                 Ok(Some(turn)) if !turn.is_current() => self.seats.forget_turns(),
-                Err(_) if !self.workspace.seats.is_dir() => {
+                // Mostly the folder is missing; somebody else may have made it meanwhile.
+                Err(err) => {
+                    failed = Some(err);
                     self.seats.forget_turns();
                     self.workspace.make()?;
                 }
                 other => return other,
             }
         }
-        Err(Error::busy("the table's folder is being replaced all the time"))
+        let replaced = || Error::busy("the table's folder is being replaced all the time");
+        Err(failed.unwrap_or_else(replaced))
     }
 
     /// Waits in line for the turn to write; see [`Seats::wait_for_turn`].
@@ -241,14 +245,23 @@ impl Desk {
     ///
     /// # Errors
     /// [`Kind::NeedsWrite`] without a turn where one is needed: call again with it. [`Kind::Busy`]
-    /// where another program is in the way: call again a little later. Everything that the caller
-    /// cannot mend. What the caller can mend is in the answer.
+    /// where another program is in the way, and [`Kind::Storage`] where somebody may be deleting the
+    /// table at this moment: call again a little later. Everything that the caller cannot mend. What the caller can mend is in the answer.
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
         if self.has_left && job.entry.name != "register" {
             let err = Error::refused("you have left the table").hint("call register to come back");
             return Ok(refusal(err));
         }
+        let done = self.try_call(job, turn, now);
+        if done.as_ref().is_err_and(|err| err.kind() == Kind::Storage) {
+            // Another try is to find what is there then.
+            self.store = None;
+        }
+        done
+    }
+
+    fn try_call(&mut self, job: &Job, turn: Option<&WriteTurn>, now: Time) -> Result<Answer> {
         self.open(turn, now)?;
         if turn.is_none() && self.must_write(job, now) {
             return Err(Error::needs_write());

@@ -21,6 +21,9 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two tries at a table that a foreign program holds.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// Whoever deletes the table does so file by file, and a call in between fails in many ways; the
+/// next one finds a table or makes it. What is broken for good is so at the last try, too.
+const STORAGE_TRIES: u32 = 4;
 
 /// The desk of this process, for one call at a time.
 pub struct Queue {
@@ -55,6 +58,7 @@ impl Queue {
         }
         let deadline = Instant::now() + PATIENCE;
         let mut turn: Option<WriteTurn> = None;
+        let mut n_broken = 0;
         loop {
             let ran = catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref())));
             let Ok(result) = ran else {
@@ -63,20 +67,41 @@ impl Queue {
                     job.entry.name
                 )));
             };
-            match result {
+            let result = match result {
                 Err(err) if err.kind() == Kind::NeedsWrite && turn.is_none() => {
-                    turn = Some(take_turn(&mut desk, deadline).await?);
+                    match take_turn(&mut desk, deadline).await {
+                        Ok(taken) => {
+                            turn = Some(taken);
+                            continue;
+                        }
+                        Err(err) => Err(err),
+                    }
                 }
-                Err(err) if err.kind() == Kind::Busy && Instant::now() < deadline => {
-                    turn = None;
-                    sleep(BETWEEN_TRIES).await;
-                }
-                result => {
-                    let answer = result?;
-                    carry(&answer, &mut desk);
-                    return Ok(answer);
-                }
+                result => result,
+            };
+            let again = match &result {
+                Ok(_) => false,
+                Err(err) => match err.kind() {
+                    // With the turn in hand only a table that is gone again needs to be made.
+                    Kind::Busy | Kind::NeedsWrite => true,
+                    Kind::Storage => {
+                        n_broken += 1;
+                        n_broken < STORAGE_TRIES
+                    }
+                    _ => false,
+                },
+            };
+            if again && Instant::now() < deadline {
+                turn = None;
+                sleep(BETWEEN_TRIES).await;
+                continue;
             }
+            let answer = result.map_err(|err| match err.kind() {
+                Kind::NeedsWrite => Error::busy("the table is being replaced all the time"),
+                _ => err,
+            })?;
+            carry(&answer, &mut desk);
+            return Ok(answer);
         }
     }
 

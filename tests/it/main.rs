@@ -24,6 +24,9 @@ mod lifecycle;
 // Many processes at one instant.
 #[cfg(unix)]
 mod race;
+// The table is deleted or replaced under sessions.
+#[cfg(unix)]
+mod replaced;
 // Which seat a session gets back.
 #[cfg(unix)]
 mod sessions;
