@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::faults::{
-    Place, Raw, Seen, Wire, best_of, call, eventually, id_in, messages_in, ok,
+    Place, Raw, Seen, Wire, best_of, call, eventually, id_in, messages_in, ok, rounds,
 };
 
 /// A seated session that is inside `wait_for_messages`; gives the call's id.
@@ -61,13 +61,13 @@ fn a_client_that_quits_ends_a_waiting_server_at_once() {
 /// cancel.
 #[test]
 fn a_cancel_around_the_arrival_of_a_message_loses_nothing() {
-    const ROUNDS: u32 = 300;
+    let n_rounds = rounds(300);
     for ignores in [false, true] {
         let place = Place::new();
         let (mut ada, mut bob) = (place.seated("ada"), place.seated("bob"));
         let (mut seen, mut sent) = (Seen::default(), Vec::new());
         let (mut took, mut n_arrived) = (Duration::from_millis(1), 0);
-        for round in 0..ROUNDS {
+        for round in 0..n_rounds {
             let wait = waiting(&mut bob);
             let arguments = json!({"recipient": "bob", "content": "hello"});
             let send = ada.post_call("send_message", arguments);
@@ -98,8 +98,8 @@ fn a_cancel_around_the_arrival_of_a_message_loses_nothing() {
         }
         // A message may still be under way to nobody: the last look tells.
         seen.add(&ok(bob.call("get_messages", json!({}))));
-        assert!(n_arrived > ROUNDS / 20, "every cancel came before the answer");
-        assert!(n_arrived < ROUNDS * 19 / 20, "every cancel came after the answer");
+        assert!(n_arrived > n_rounds / 20, "every cancel came before the answer");
+        assert!(n_arrived < n_rounds * 19 / 20, "every cancel came after the answer");
         seen.assert_complete(sent);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{
     agent::Agent,
-    faults::{Dice, Place, Seen, eventually, failed, id_in, messages_in, ok},
+    faults::{Dice, Place, Seen, eventually, failed, id_in, messages_in, ok, rounds},
 };
 
 /// Calls a tool as `name`, its first call, and kills the server where it stops at `place`.
@@ -94,7 +94,7 @@ fn a_kill_at_any_moment_loses_nothing() {
     let mut dice = Dice::new(7);
     let (mut acknowledged, mut seen) = (Vec::new(), Seen::default());
     place.send("bob", "human", "here I am");
-    for round in 0..14 {
+    for round in 0..rounds(14) {
         let (mut ada, mut bob) = (place.seated("ada"), place.seated("bob"));
         let until = Instant::now() + Duration::from_micros(3_000 + dice.below(40_000));
         let mut open = Vec::new();

@@ -16,6 +16,9 @@ mod cancel;
 // The program dies at any place, or panics.
 #[cfg(unix)]
 mod crash;
+// Broken tables, full disks, held locks.
+#[cfg(unix)]
+mod disk;
 // What `init` does to the clients' files, with golden folders.
 mod init;
 // A server's life, and probes.

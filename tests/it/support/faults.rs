@@ -232,14 +232,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Whether tests that take long are wanted, too.
+/// How often a test does what chance has a part in: ten times more where that is wanted
+/// (`TEAM_TABLE_SLOW_TESTS=1`).
 #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-pub(crate) fn slow_tests() -> bool {
-    let wanted = std::env::var_os("TEAM_TABLE_SLOW_TESTS").is_some_and(|value| value == "1");
-    if !wanted {
-        skipped("slow; run with TEAM_TABLE_SLOW_TESTS=1");
-    }
-    wanted
+pub(crate) fn rounds(usually: u32) -> u32 {
+    let slow = std::env::var_os("TEAM_TABLE_SLOW_TESTS").is_some_and(|value| value == "1");
+    if slow { usually * 10 } else { usually }
 }
 
 /// Says that a test, or a part of it, did not run.
@@ -313,10 +311,6 @@ impl Raw {
         drop(command);
         let (stdin, stdout) = (Some(File::from(stdin)), Some(File::from(stdout)));
         Raw { child, stdin, stdout, partial: Vec::new() }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Writes all of it at once.
