@@ -70,7 +70,7 @@ fn a_cancel_around_the_arrival_of_a_message_loses_nothing() {
         for round in 0..n_rounds {
             let wait = waiting(&mut bob);
             let arguments = json!({"recipient": "bob", "content": "hello"});
-            let send = ada.post_call("send_message", arguments);
+            let call = ada.post_call("send_message", arguments);
             let start = Instant::now();
             let mut answer = None;
             // Every tenth round measures how long an arrival takes here and now.
@@ -87,7 +87,7 @@ fn a_cancel_around_the_arrival_of_a_message_loses_nothing() {
                 answer = bob.try_wait(wait, Duration::ZERO).ok();
             }
             bob.cancel(wait);
-            let reply = ada.wait(send, super::PATIENCE);
+            let reply = ada.wait(call, super::PATIENCE);
             sent.push(id_in(&ok(reply)));
             let look = ok(bob.call("get_messages", json!({})));
             let late = bob.try_wait(wait, Duration::ZERO).ok().filter(|_| !ignores);
@@ -128,8 +128,8 @@ fn an_answer_that_nobody_read_leaves_the_mail_unread() {
             }
             // A third one, which writes: it would store what the second one told.
             let n_bytes = bob.unread();
-            let send = json!({"recipient": "human", "content": "hello"});
-            bob.write(&call(4, "send_message", &send));
+            let hello = json!({"recipient": "human", "content": "hello"});
+            bob.write(&call(4, "send_message", &hello));
             bob.wait_unread(n_bytes);
             if killed {
                 bob.kill9();

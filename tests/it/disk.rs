@@ -145,7 +145,7 @@ fn without_rights(place: &Place) -> Option<Vec<String>> {
     let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups"].map(str::to_owned);
     let words = [vec!["setpriv".to_owned()], ids.to_vec(), vec![program]].concat();
     let mut probe = Command::new("setpriv");
-    probe.args(&words[1..]).arg("--version").current_dir("/");
+    probe.args(words.iter().skip(1)).arg("--version").current_dir("/");
     if !probe.output().is_ok_and(|output| output.status.success()) {
         skipped("setpriv is missing, or the program lies where another user cannot start it");
         return None;
@@ -315,8 +315,7 @@ fn held_for_long(by_ours: bool) {
     let send = json!({"recipient": "human", "content": "never"});
     let call = ada.post_call("send_message", send.clone());
     // A wait is no writer, and neither is who only looks.
-    let look = bob.call("list_members", json!({}));
-    assert!(ok(look).contains("bob (you)"));
+    assert!(ok(bob.call("list_members", json!({}))).contains("bob (you)"));
     assert!(start.elapsed() < Duration::from_secs(3));
     let done = place.run(&["send", "--as", "carol", "human", "never"]);
     let text = failed(ada.wait(call, super::PATIENCE));

@@ -29,7 +29,7 @@ fn call_from(
     thread: &str,
     session: &str,
     tool: &str,
-    arguments: Value,
+    arguments: &Value,
 ) -> String {
     let id = agent.post(
         "tools/call",
@@ -91,7 +91,7 @@ fn a_key_counts_for_its_own_client_only() {
 fn codex_moves_to_its_seat_when_its_key_comes_with_a_call() {
     let place = Place::new();
     let mut first = session(&place, "codex-mcp-client", &[]);
-    let text = call_from(&mut first, "t1", "t1", "register", json!({}));
+    let text = call_from(&mut first, "t1", "t1", "register", &json!({}));
     assert_eq!(name_in(&text), "codex-1");
     quit(first);
     place.send("bob", "codex-1", "before");
@@ -102,10 +102,10 @@ fn codex_moves_to_its_seat_when_its_key_comes_with_a_call() {
         place.number("SELECT count(*) FROM member WHERE name = 'codex-2'") == 1
     });
     place.send("bob", "codex-2", "meanwhile");
-    let text = call_from(&mut resumed, "t1", "t1", "get_messages", json!({}));
+    let text = call_from(&mut resumed, "t1", "t1", "get_messages", &json!({}));
     assert!(text.contains("you are `codex-1` again"), "{text}");
     assert!(text.contains("| before") && text.contains("| meanwhile"), "{text}");
-    let members = call_from(&mut resumed, "t1", "t1", "list_members", json!({}));
+    let members = call_from(&mut resumed, "t1", "t1", "list_members", &json!({}));
     assert!(members.contains("codex-1 (you)"), "{members}");
     assert!(!members.contains("codex-2"), "{members}");
     // The name in between stays for those who write to it.
@@ -119,20 +119,20 @@ fn codex_moves_to_its_seat_when_its_key_comes_with_a_call() {
 fn a_helper_of_codex_sits_beside_its_parent_and_has_left_when_it_ends() {
     let place = Place::new();
     let mut parent = session(&place, "codex-mcp-client", &[]);
-    call_from(&mut parent, "t1", "t1", "register", json!({}));
+    call_from(&mut parent, "t1", "t1", "register", &json!({}));
     let mut helper = session(&place, "codex-mcp-client", &[]);
-    let text = call_from(&mut helper, "t2", "t1", "register", json!({}));
+    let text = call_from(&mut helper, "t2", "t1", "register", &json!({}));
     assert_eq!(name_in(&text), "codex-1-sub-1");
-    let members = call_from(&mut parent, "t1", "t1", "list_members", json!({}));
+    let members = call_from(&mut parent, "t1", "t1", "list_members", &json!({}));
     assert!(members.contains("codex-1-sub-1: active"), "{members}");
     helper.kill9();
-    let members = call_from(&mut parent, "t1", "t1", "list_members", json!({}));
+    let members = call_from(&mut parent, "t1", "t1", "list_members", &json!({}));
     assert!(!members.contains("codex-1-sub-1"), "{members}");
     let done = place.run(&["send", "--as", "bob", "codex-1-sub-1", "hello"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("left"), "{done:?}");
     // A parent that nobody knows gives no name.
     let mut orphan = session(&place, "codex-mcp-client", &[]);
-    let text = call_from(&mut orphan, "t9", "t8", "register", json!({}));
+    let text = call_from(&mut orphan, "t9", "t8", "register", &json!({}));
     assert_eq!(name_in(&text), "codex-2");
 }
