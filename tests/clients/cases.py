@@ -1,0 +1,324 @@
+"""What is shown with the real clients: one function, one case. The scripts say what a model does, step by step."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drive import Desk, expect, me, new_session_id, sender, sent
+from scripted_model import SERVER, call, own, say, search
+
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Case:
+    name: str
+    needs: list[str]
+    run: Callable[[Desk], None]
+
+
+CASES: list[Case] = []
+
+
+def case(needs: str) -> Callable[[Callable[[Desk], None]], Callable[[Desk], None]]:
+    """A case is named by its function; `needs` names the clients in it."""
+
+    def add(run: Callable[[Desk], None]) -> Callable[[Desk], None]:
+        CASES.append(Case(run.__name__.replace("_", "-"), needs.split(), run))
+        return run
+
+    return add
+
+
+# Messages
+
+
+@case("claude codex")
+def claude_writes_to_codex(desk: Desk) -> None:
+    """Claude Code writes to Codex, waits, and reads the answer; both sit there at the same time."""
+    question, answer = "Which port does the test server use?", "It is 8741; see tests/server.rs."
+    codex = desk.codex(
+        call("register", role="builder"),
+        call("get_messages", after=lambda: claude.done(0)),
+        call("send_message", after=lambda: claude.model.steps[1].id, content=answer,
+             reply_to=lambda: int(sent(claude[0]))),
+        say("answered"),
+    )
+    claude = desk.claude(
+        call("send_message", after=lambda: codex.done(0), recipient="codex-1", content=question),
+        call("wait_for_messages"),
+        call("message_status", message_id=lambda: int(sent(claude[0]))),
+        say("I have the answer"),
+    )
+    claude.wait(), codex.wait()
+    expect(me(codex[0]) == "codex-1", "Codex is not `codex-1`")
+    expect(me(claude[0]) == "claude-1", "Claude Code is not `claude-1`")
+    expect(re.search(r"sent #\d+ to `?codex-1`?: active", claude[0]), "Claude Code is not told that Codex is active")
+    expect(sender(codex[1], question) == "claude-1", "Codex does not see the question as one of `claude-1`")
+    expect(sender(claude[1], answer) == "codex-1", "Claude Code does not see the answer as one of `codex-1`")
+    expect(f"reply to #{sent(claude[0])}" in claude[1], "the answer is not marked as a reply")
+    expect(re.search(r"\bread\b", claude[2]), "the question does not count as read")
+
+
+@case("codex")
+def codex_calls_every_tool(desk: Desk) -> None:
+    """`codex exec` asks nobody: what it would have to ask for is refused."""
+    codex = desk.codex(
+        call("register", role="builder", capabilities=["rust"], note="trying every tool"),
+        call("list_members"),
+        call("heartbeat", note="still trying"),
+        call("send_message", recipient="human", content="Shall I go on?"),
+        call("broadcast", content="I try every tool."),
+        call("get_messages", after=lambda: desk.human("send", "codex-1", "Go on.")),
+        call("wait_for_messages", timeout_seconds=1),
+        call("message_status", message_id=lambda: int(sent(codex[3]))),
+        call("deregister"),
+        say("done"),
+    )
+    codex.wait()
+    for step in codex.model.steps:
+        expect(not re.search(r"requires approval|unsupported call|^hint:", step.seen(), re.M), f"`{step}` failed")
+    expect(me(codex[0]) == "codex-1" and "(you)" in codex[1], "Codex does not find itself")
+    expect(sent(codex[3]), "Codex could not send")
+    expect(sender(codex[5], "Go on.") == "human", "Codex does not see the human's message")
+    expect("nothing new" in codex[6], "a wait in vain does not say so")
+
+
+@case("claude codex")
+def names_in_an_agents_own_shell(desk: Desk) -> None:
+    """`team-table send`, run by an agent in its own shell, speaks as that agent."""
+    claude = desk.claude(
+        call("register"),
+        own("Bash", command="team-table send human 'Sent from the shell of Claude Code.'", description="Send"),
+        say("done"),
+    ).wait()
+    # The sandbox is told to leave the machine's own temporary folder alone: it would make empty folders there.
+    narrow = ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true")
+    codex = desk.codex(
+        call("register"),
+        own("exec_command", cmd="team-table send human 'Sent from the shell of Codex.'"),
+        say("done"),
+        args=narrow,
+    ).wait()
+    expect(sent(claude[1]), "Claude Code's shell could not send")
+    expect(sent(codex[1]), "Codex's shell could not send")
+    inbox = desk.human("inbox", "--peek")
+    expect(sender(inbox, "Sent from the shell of Claude Code.") == me(claude[0]) == "claude-1", "wrong name for Claude Code")
+    expect(sender(inbox, "Sent from the shell of Codex.") == me(codex[0]) == "codex-1", "wrong name for Codex")
+
+
+# Names
+
+
+@case("claude")
+def two_claudes_at_once(desk: Desk) -> None:
+    """Two sessions from one `.mcp.json`, started together, get two names."""
+    one = desk.claude(call("register"), say("done", after=lambda: two.done(0)))
+    two = desk.claude(call("register"), say("done", after=lambda: one.done(0)))
+    one.wait(), two.wait()
+    names = {me(one[0]), me(two[0])}
+    expect(names == {"claude-1", "claude-2"}, f"the names are {sorted(names)}")
+
+
+@case("claude")
+def a_resumed_claude_keeps_its_name(desk: Desk) -> None:
+    """`--resume` finds the old name and its mail again, and a fresh session in between does not take the name."""
+    session = new_session_id()
+    first = desk.claude(call("register", note="the first one"), say("done"), args=("--session-id", session)).wait()
+    other = desk.claude(call("send_message", recipient="claude-1", content="For the one who was here."), say("done")).wait()
+    again = desk.claude(call("get_messages"), say("done"), args=("--resume", session)).wait()
+    expect(me(first[0]) == "claude-1", "the first session is not `claude-1`")
+    expect(me(other[0]) == "claude-2", "the fresh session in between is not `claude-2`")
+    expect(me(again[0]) == "claude-1", "the resumed session is not `claude-1` again")
+    expect(sender(again[0], "For the one who was here.") == "claude-2", "the resumed session did not get its mail")
+
+
+@case("codex")
+def a_resumed_codex_keeps_its_name(desk: Desk) -> None:
+    """The same with `codex exec resume`; Codex names its thread only with each call."""
+    first = desk.codex(call("register", note="the first one"), say("done")).wait()
+    other = desk.codex(call("register"), say("done")).wait()
+    thread = re.search(r"session id: (\S+)", first.log.read_text())
+    expect(thread, "Codex did not print the id of its session")
+    again = desk.codex(call("get_messages"), say("done"), resume=thread.group(1)).wait()
+    expect([me(first[0]), me(other[0])] == ["codex-1", "codex-2"], "the first two are not `codex-1` and `codex-2`")
+    expect(me(again[0]) == "codex-1", "the resumed session is not `codex-1` again")
+
+
+# One table
+
+
+@case("claude codex")
+def one_table_from_everywhere(desk: Desk) -> None:
+    """Started at the top, in a subdirectory and in a second worktree, all sit at one table."""
+    deep = desk.project / "src" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("")
+    desk.commit()
+    worktree = desk.root / "worktree"
+    desk.git("worktree", "add", "--quiet", str(worktree))
+    for folder in (deep, worktree, desk.project):
+        where = folder.relative_to(desk.root)
+        sessions = [
+            start(call("send_message", recipient="human", content=f"I am in {where}."), say("done"), cwd=folder)
+            for start in (desk.claude, desk.codex)
+        ]
+        for session in sessions:
+            session.wait()
+    inbox = desk.human("inbox", "--peek")
+    for folder in (deep, worktree, desk.project):
+        line = f"| I am in {folder.relative_to(desk.root)}."
+        expect(inbox.splitlines().count(line) == 2, f"`{line}` did not come from both")
+    tables = [str(path.relative_to(desk.root)) for path in desk.root.rglob("comms.db")]
+    expect(tables == ["project/.agent-comms/comms.db"], f"the tables are {tables}")
+
+
+@case("claude codex")
+def a_look_at_the_server_leaves_no_member(desk: Desk) -> None:
+    """`claude mcp list` starts the server and kills it at once; `codex mcp get` only reads the file."""
+    desk.trust_in_claude()
+    desk.trust_in_codex()
+    before = desk.members()
+    listed = desk.run(desk.clients["claude"], "mcp", "list")
+    expect(re.search(rf"{SERVER}: .*Connected", listed), "`claude mcp list` does not show the server as connected")
+    got = desk.run(desk.clients["codex"], "mcp", "get", SERVER)
+    expect("enabled: true" in got and "serve" in got, "`codex mcp get` does not show the server")
+    expect(not re.search(r"claude-\d|codex-\d", before + desk.members()), "a member was left behind")
+    seats = [path.name for path in (desk.project / ".agent-comms").rglob("seat-*")]
+    expect(not [seat for seat in seats if re.search(r"claude|codex", seat)], f"a seat was left behind: {seats}")
+
+
+# What a model is shown
+
+
+LOADED = {"register", "send_message", "get_messages", "wait_for_messages"}
+
+
+@case("claude")
+def what_claude_shows_its_model(desk: Desk) -> None:
+    """The instructions in full, and four tools with their schemas; the others by name, to be loaded when needed."""
+    claude = desk.claude(say("done")).wait()
+    server = _server_says(desk)
+    request = claude.model.requests[0]
+    shown = "\n".join(_texts(request))
+    expect(server["instructions"] in shown, "the instructions are not shown in full")
+    prefix = f"mcp__{SERVER}__"
+    tools = {tool["name"].removeprefix(prefix): tool for tool in request["tools"] if tool["name"].startswith(prefix)}
+    full = {name for name, tool in tools.items() if not tool.get("defer_loading")}
+    expect(full == LOADED, f"the tools with a schema are {sorted(full)}")
+    for tool in server["tools"]:
+        expect(prefix + tool["name"] in shown or tool["name"] in tools, f"`{tool['name']}` is not named")
+        if tool["name"] in LOADED:
+            expect(tools[tool["name"]]["description"] == tool["description"], f"another text for `{tool['name']}`")
+
+
+@case("codex")
+def what_codex_shows_its_model(desk: Desk) -> None:
+    """The first paragraph of the instructions, whole, and no tool of ours before a search."""
+    codex = desk.codex(say("done")).wait()
+    first = _server_says(desk)["instructions"].split("\n\n")[0]
+    shown = "\n".join(_texts(codex.model.requests[0]))
+    expect(first in shown, "the first paragraph is not shown whole")
+
+
+# query -> the tool that should come first or second
+QUERIES = {
+    "inbox": "get_messages",
+    "read my messages": "get_messages",
+    "send message to another agent": "send_message",
+    "who else is working here": "list_members",
+    "wait for an answer": "wait_for_messages",
+    "broadcast to all agents": "broadcast",
+    "introduce myself": "register",
+    "was my message read": "message_status",
+    "tell the others what I work on": "heartbeat",
+    "leave": "deregister",
+}
+
+
+@case("codex")
+def codex_finds_the_tools(desk: Desk) -> None:
+    """Codex's own search, over names and descriptions, puts the right tool first or second."""
+    codex = desk.codex(*[search(query) for query in QUERIES], say("done")).wait()
+    wrong = []
+    for step in codex.model.steps:
+        wanted = QUERIES.get(step.name)
+        if wanted and wanted not in step.tools[:2]:
+            wrong.append(f"`{step.name}` finds {step.tools or 'nothing'} instead of `{wanted}`")
+    expect(not wrong, "; ".join(wrong))
+
+
+# Other clients
+
+
+@case("node inspector")
+def inspector_strict(desk: Desk) -> None:
+    """The inspector finds nothing that another client could not read."""
+    node, inspector = desk.clients["node"], desk.clients["inspector"]
+    said = desk.run(node, inspector, "--cli", desk.bin, "serve", "--method", "tools/list", "--strict")
+    expect('"send_message"' in said, "the inspector does not list the tools")
+
+
+@case("python-mcp-1")
+def python_mcp_1(desk: Desk) -> None:
+    desk.run(desk.clients["python-mcp-1"], HERE / "python_mcp_1.py", desk.bin, desk.project)
+
+
+@case("python-mcp-2")
+def python_mcp_2(desk: Desk) -> None:
+    desk.run(desk.clients["python-mcp-2"], HERE / "python_mcp_2.py", desk.bin, desk.project)
+
+
+@case("node typescript-sdk")
+def typescript_sdk_1(desk: Desk) -> None:
+    _typescript(desk, "typescript-sdk")
+
+
+@case("node typescript-client")
+def typescript_client_2(desk: Desk) -> None:
+    _typescript(desk, "typescript-client")
+
+
+def _typescript(desk: Desk, client: str) -> None:
+    modules = desk.clients[client].parents[2]
+    script = HERE / "typescript.cjs"
+    desk.run(desk.clients["node"], script, client, desk.bin, desk.project, env={"NODE_PATH": str(modules)})
+
+
+# Beside the cases
+
+
+def _server_says(desk: Desk) -> dict:
+    """The instructions and the tools, as the server gives them to any client."""
+    meet = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "case", "version": "1"}}
+    requests = [
+        {"id": 1, "method": "initialize", "params": meet},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    server = subprocess.Popen(
+        [desk.bin, "serve"], cwd=desk.project, env=desk.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    results: dict = {}
+    with server:
+        for request in requests:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **request}) + "\n")
+            server.stdin.flush()
+            while request.get("id") and (answer := json.loads(server.stdout.readline())):
+                if answer.get("id") == request["id"]:
+                    results.update(answer["result"])
+                    break
+        server.stdin.close()
+    return results
+
+
+def _texts(value: object) -> list[str]:
+    """Every string in a request, at any depth."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [text for part in value for text in _texts(part)] if isinstance(value, list) else []
