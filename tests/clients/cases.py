@@ -148,6 +148,21 @@ def a_resumed_codex_keeps_its_name(desk: Desk) -> None:
     expect(me(again[0]) == "codex-1", "the resumed session is not `codex-1` again")
 
 
+@case("claude")
+def a_killed_server_loses_neither_name_nor_mail(desk: Desk) -> None:
+    """Claude Code starts a dead server anew at the next call; what the model may not have seen comes again."""
+    claude = desk.claude(
+        call("register"),
+        call("get_messages", after=lambda: desk.human("send", "claude-1", "Are you there?")),
+        call("get_messages", after=lambda: desk.kill_servers()),
+        say("done"),
+    ).wait()
+    expect(me(claude[0]) == "claude-1" and me(claude[2]) == "claude-1", "the name is not `claude-1` before and after")
+    for step in (1, 2):
+        expect(sender(claude[step], "Are you there?") == "human", f"the message is not in result {step + 1}")
+    expect("(again)" in claude[2], "the second time is not marked as such")
+
+
 # One table
 
 

@@ -176,6 +176,14 @@ class Desk:
         approved.parent.mkdir(exist_ok=True)
         approved.write_text(json.dumps({"enabledMcpjsonServers": [SERVER]}))
 
+    def kill_servers(self) -> bool:
+        """Kill the servers of all sessions, and give the clients time to notice."""
+        servers = [pid for pid in self._processes() if b"\0serve\0" in _proc(pid, "cmdline")]
+        for pid in servers:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+        return bool(servers)
+
     # The end
 
     def transcript(self) -> str:
@@ -189,25 +197,30 @@ class Desk:
             shutil.rmtree(self.root, ignore_errors=True)
 
     def _kill_rest(self) -> None:
-        """Servers and daemons that a client left behind: they are those whose HOME is ours."""
-        mark = f"HOME={self.home}".encode()
+        """Servers and daemons that a client left behind."""
         for _ in range(20):
-            left = [int(f.name) for f in Path("/proc").glob("[0-9]*") if mark in _environment(f)]
-            if not left:
-                return
-            for process in left:
+            left = self._processes()
+            for pid in left:
                 try:
-                    os.kill(process, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
+            if not left:
+                return
             time.sleep(0.05)
 
+    def _processes(self) -> list[int]:
+        """All that was started here, however deep below: HOME is ours, and every client hands it on."""
+        mark = f"\0HOME={self.home}\0".encode()
+        pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+        return [pid for pid in pids if mark in b"\0" + _proc(pid, "environ")]
 
-def _environment(process: Path) -> list[bytes]:
+
+def _proc(pid: int, what: str) -> bytes:
     try:
-        return (process / "environ").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/{what}").read_bytes()
     except OSError:
-        return []
+        return b""
 
 
 def _cut(text: str, limit: int = 3000) -> str:
