@@ -77,10 +77,6 @@ class ScriptedModel:
         self._server.shutdown()
         self._server.server_close()
 
-    def shown(self) -> str:
-        """All that the client showed to the model before it had done anything."""
-        return json.dumps(self.requests[0], ensure_ascii=False) if self.requests else ""
-
     # What both protocols share
 
     def _note(self, call_id: str, result: str, tools: list[str] | None = None) -> None:
@@ -97,17 +93,21 @@ class ScriptedModel:
         if not 0 <= position < len(self.steps):
             return say("done")
         step = self.steps[position]
-        if step.after:
-            limit = time.monotonic() + PATIENCE
-            while not step.after():
-                if time.monotonic() > limit:
-                    self.complaint = f"step {position + 1}, `{step}`: what it waits for did not come in {PATIENCE} s"
-                    return say("I give up")
-                time.sleep(0.05)
-        with self._lock:
-            step.id = step.id or f"call_{uuid.uuid4().hex[:16]}"
-            step.input = {name: value() if callable(value) else value for name, value in step.input.items()}
+        try:
+            self._prepare(step)
+        except Exception as why:  # the client gets an answer all the same, so that it ends
+            self.complaint = f"step {position + 1}, `{step}`: {why}"
+            return say("I give up")
         return step
+
+    def _prepare(self, step: Step) -> None:
+        limit = time.monotonic() + PATIENCE
+        while step.after and not step.after():
+            if time.monotonic() > limit:
+                raise TimeoutError(f"what it waits for did not come in {PATIENCE} s")
+            time.sleep(0.05)
+        step.input = {name: value() if callable(value) else value for name, value in step.input.items()}
+        step.id = step.id or f"call_{uuid.uuid4().hex[:16]}"
 
     # Claude Code
 
