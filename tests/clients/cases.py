@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drive import Desk, expect, me, new_session_id, sender, sent
+from drive import Stage, expect, me, new_session_id, sender, sent
 from scripted_model import SERVER, call, own, say, search
 
 HERE = Path(__file__).parent
@@ -17,16 +17,16 @@ HERE = Path(__file__).parent
 class Case:
     name: str
     needs: list[str]
-    run: Callable[[Desk], None]
+    run: Callable[[Stage], None]
 
 
 CASES: list[Case] = []
 
 
-def case(needs: str) -> Callable[[Callable[[Desk], None]], Callable[[Desk], None]]:
+def case(needs: str) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """A case is named by its function; `needs` names the clients in it."""
 
-    def add(run: Callable[[Desk], None]) -> Callable[[Desk], None]:
+    def add(run: Callable[[Stage], None]) -> Callable[[Stage], None]:
         CASES.append(Case(run.__name__.replace("_", "-"), needs.split(), run))
         return run
 
@@ -37,17 +37,17 @@ def case(needs: str) -> Callable[[Callable[[Desk], None]], Callable[[Desk], None
 
 
 @case("claude codex")
-def claude_writes_to_codex(desk: Desk) -> None:
+def claude_writes_to_codex(stage: Stage) -> None:
     """Claude Code writes to Codex, waits, and reads the answer; both sit there at the same time."""
     question, answer = "Which port does the test server use?", "It is 8741; see tests/server.rs."
-    codex = desk.codex(
+    codex = stage.codex(
         call("register", role="builder"),
         call("get_messages", after=lambda: claude.done(0)),
         call("send_message", after=lambda: claude.model.steps[1].id, content=answer,
              reply_to=lambda: int(sent(claude[0]))),
         say("answered"),
     )
-    claude = desk.claude(
+    claude = stage.claude(
         call("send_message", after=lambda: codex.done(0), recipient="codex-1", content=question),
         call("wait_for_messages"),
         call("message_status", message_id=lambda: int(sent(claude[0]))),
@@ -64,15 +64,15 @@ def claude_writes_to_codex(desk: Desk) -> None:
 
 
 @case("codex")
-def codex_calls_every_tool(desk: Desk) -> None:
+def codex_calls_every_tool(stage: Stage) -> None:
     """`codex exec` asks nobody: what it would have to ask for is refused."""
-    codex = desk.codex(
+    codex = stage.codex(
         call("register", role="builder", capabilities=["rust"], note="trying every tool"),
         call("list_members"),
         call("heartbeat", note="still trying"),
         call("send_message", recipient="human", content="Shall I go on?"),
         call("broadcast", content="I try every tool."),
-        call("get_messages", after=lambda: desk.human("send", "codex-1", "Go on.")),
+        call("get_messages", after=lambda: stage.human("send", "codex-1", "Go on.")),
         call("wait_for_messages", timeout_seconds=1),
         call("message_status", message_id=lambda: int(sent(codex[3]))),
         call("deregister"),
@@ -88,16 +88,16 @@ def codex_calls_every_tool(desk: Desk) -> None:
 
 
 @case("claude codex")
-def names_in_an_agents_own_shell(desk: Desk) -> None:
+def names_in_an_agents_own_shell(stage: Stage) -> None:
     """`team-table send`, run by an agent in its own shell, speaks as that agent."""
-    claude = desk.claude(
+    claude = stage.claude(
         call("register"),
         own("Bash", command="team-table send human 'Sent from the shell of Claude Code.'", description="Send"),
         say("done"),
     ).wait()
     # The sandbox is told to leave the machine's own temporary folder alone: it would make empty folders there.
     narrow = ("--sandbox", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true")
-    codex = desk.codex(
+    codex = stage.codex(
         call("register"),
         own("exec_command", cmd="team-table send human 'Sent from the shell of Codex.'"),
         say("done"),
@@ -105,7 +105,7 @@ def names_in_an_agents_own_shell(desk: Desk) -> None:
     ).wait()
     expect(sent(claude[1]), "Claude Code's shell could not send")
     expect(sent(codex[1]), "Codex's shell could not send")
-    inbox = desk.human("inbox", "--peek")
+    inbox = stage.human("inbox", "--peek")
     expect(sender(inbox, "Sent from the shell of Claude Code.") == me(claude[0]) == "claude-1", "wrong name for Claude Code")
     expect(sender(inbox, "Sent from the shell of Codex.") == me(codex[0]) == "codex-1", "wrong name for Codex")
 
@@ -114,22 +114,22 @@ def names_in_an_agents_own_shell(desk: Desk) -> None:
 
 
 @case("claude")
-def two_claudes_at_once(desk: Desk) -> None:
+def two_claudes_at_once(stage: Stage) -> None:
     """Two sessions from one `.mcp.json`, started together, get two names."""
-    one = desk.claude(call("register"), say("done", after=lambda: two.done(0)))
-    two = desk.claude(call("register"), say("done", after=lambda: one.done(0)))
+    one = stage.claude(call("register"), say("done", after=lambda: two.done(0)))
+    two = stage.claude(call("register"), say("done", after=lambda: one.done(0)))
     one.wait(), two.wait()
     names = {me(one[0]), me(two[0])}
     expect(names == {"claude-1", "claude-2"}, f"the names are {sorted(names)}")
 
 
 @case("claude")
-def a_resumed_claude_keeps_its_name(desk: Desk) -> None:
+def a_resumed_claude_keeps_its_name(stage: Stage) -> None:
     """`--resume` finds the old name and its mail again, and a fresh session in between does not take the name."""
     session = new_session_id()
-    first = desk.claude(call("register", note="the first one"), say("done"), args=("--session-id", session)).wait()
-    other = desk.claude(call("send_message", recipient="claude-1", content="For the one who was here."), say("done")).wait()
-    again = desk.claude(call("get_messages"), say("done"), args=("--resume", session)).wait()
+    first = stage.claude(call("register", note="the first one"), say("done"), args=("--session-id", session)).wait()
+    other = stage.claude(call("send_message", recipient="claude-1", content="For the one who was here."), say("done")).wait()
+    again = stage.claude(call("get_messages"), say("done"), args=("--resume", session)).wait()
     expect(me(first[0]) == "claude-1", "the first session is not `claude-1`")
     expect(me(other[0]) == "claude-2", "the fresh session in between is not `claude-2`")
     expect(me(again[0]) == "claude-1", "the resumed session is not `claude-1` again")
@@ -137,24 +137,24 @@ def a_resumed_claude_keeps_its_name(desk: Desk) -> None:
 
 
 @case("codex")
-def a_resumed_codex_keeps_its_name(desk: Desk) -> None:
+def a_resumed_codex_keeps_its_name(stage: Stage) -> None:
     """The same with `codex exec resume`; Codex names its thread only with each call."""
-    first = desk.codex(call("register", note="the first one"), say("done")).wait()
-    other = desk.codex(call("register"), say("done")).wait()
+    first = stage.codex(call("register", note="the first one"), say("done")).wait()
+    other = stage.codex(call("register"), say("done")).wait()
     thread = re.search(r"session id: (\S+)", first.log.read_text())
     expect(thread, "Codex did not print the id of its session")
-    again = desk.codex(call("get_messages"), say("done"), resume=thread.group(1)).wait()
+    again = stage.codex(call("get_messages"), say("done"), resume=thread.group(1)).wait()
     expect([me(first[0]), me(other[0])] == ["codex-1", "codex-2"], "the first two are not `codex-1` and `codex-2`")
     expect(me(again[0]) == "codex-1", "the resumed session is not `codex-1` again")
 
 
 @case("claude")
-def a_killed_server_loses_neither_name_nor_mail(desk: Desk) -> None:
+def a_killed_server_loses_neither_name_nor_mail(stage: Stage) -> None:
     """Claude Code starts a dead server anew at the next call; what the model may not have seen comes again."""
-    claude = desk.claude(
+    claude = stage.claude(
         call("register"),
-        call("get_messages", after=lambda: desk.human("send", "claude-1", "Are you there?")),
-        call("get_messages", after=lambda: desk.kill_servers()),
+        call("get_messages", after=lambda: stage.human("send", "claude-1", "Are you there?")),
+        call("get_messages", after=lambda: stage.kill_servers()),
         say("done"),
     ).wait()
     expect(me(claude[0]) == "claude-1" and me(claude[2]) == "claude-1", "the name is not `claude-1` before and after")
@@ -167,42 +167,42 @@ def a_killed_server_loses_neither_name_nor_mail(desk: Desk) -> None:
 
 
 @case("claude codex")
-def one_table_from_everywhere(desk: Desk) -> None:
+def one_table_from_everywhere(stage: Stage) -> None:
     """Started at the top, in a subdirectory and in a second worktree, all sit at one table."""
-    deep = desk.project / "src" / "deep"
+    deep = stage.project / "src" / "deep"
     deep.mkdir(parents=True)
     (deep / "file").write_text("")
-    desk.commit()
-    worktree = desk.root / "worktree"
-    desk.git("worktree", "add", "--quiet", str(worktree))
-    for folder in (deep, worktree, desk.project):
-        where = folder.relative_to(desk.root)
+    stage.commit()
+    worktree = stage.root / "worktree"
+    stage.git("worktree", "add", "--quiet", str(worktree))
+    for folder in (deep, worktree, stage.project):
+        where = folder.relative_to(stage.root)
         sessions = [
             start(call("send_message", recipient="human", content=f"I am in {where}."), say("done"), cwd=folder)
-            for start in (desk.claude, desk.codex)
+            for start in (stage.claude, stage.codex)
         ]
         for session in sessions:
             session.wait()
-    inbox = desk.human("inbox", "--peek")
-    for folder in (deep, worktree, desk.project):
-        line = f"| I am in {folder.relative_to(desk.root)}."
+    inbox = stage.human("inbox", "--peek")
+    for folder in (deep, worktree, stage.project):
+        line = f"| I am in {folder.relative_to(stage.root)}."
         expect(inbox.splitlines().count(line) == 2, f"`{line}` did not come from both")
-    tables = [str(path.relative_to(desk.root)) for path in desk.root.rglob("comms.db")]
+    tables = [str(path.relative_to(stage.root)) for path in stage.root.rglob("comms.db")]
     expect(tables == ["project/.agent-comms/comms.db"], f"the tables are {tables}")
 
 
 @case("claude codex")
-def a_look_at_the_server_leaves_no_member(desk: Desk) -> None:
+def a_look_at_the_server_leaves_no_member(stage: Stage) -> None:
     """`claude mcp list` starts the server and kills it at once; `codex mcp get` only reads the file."""
-    desk.trust_in_claude()
-    desk.trust_in_codex()
-    before = desk.members()
-    listed = desk.run(desk.clients["claude"], "mcp", "list")
+    stage.trust_in_claude()
+    stage.trust_in_codex()
+    before = stage.members()
+    listed = stage.run(stage.clients["claude"], "mcp", "list")
     expect(re.search(rf"{SERVER}: .*Connected", listed), "`claude mcp list` does not show the server as connected")
-    got = desk.run(desk.clients["codex"], "mcp", "get", SERVER)
+    got = stage.run(stage.clients["codex"], "mcp", "get", SERVER)
     expect("enabled: true" in got and "serve" in got, "`codex mcp get` does not show the server")
-    expect(not re.search(r"claude-\d|codex-\d", before + desk.members()), "a member was left behind")
-    seats = [path.name for path in (desk.project / ".agent-comms").rglob("seat-*")]
+    expect(not re.search(r"claude-\d|codex-\d", before + stage.members()), "a member was left behind")
+    seats = [path.name for path in (stage.project / ".agent-comms").rglob("seat-*")]
     expect(not [seat for seat in seats if re.search(r"claude|codex", seat)], f"a seat was left behind: {seats}")
 
 
@@ -213,10 +213,10 @@ LOADED = {"register", "send_message", "get_messages", "wait_for_messages"}
 
 
 @case("claude")
-def what_claude_shows_its_model(desk: Desk) -> None:
+def what_claude_shows_its_model(stage: Stage) -> None:
     """The instructions in full, and four tools with their schemas; the others by name, to be loaded when needed."""
-    claude = desk.claude(say("done")).wait()
-    server = _server_says(desk)
+    claude = stage.claude(say("done")).wait()
+    server = _server_says(stage)
     request = claude.model.requests[0]
     shown = "\n".join(_texts(request))
     expect(server["instructions"] in shown, "the instructions are not shown in full")
@@ -231,10 +231,10 @@ def what_claude_shows_its_model(desk: Desk) -> None:
 
 
 @case("codex")
-def what_codex_shows_its_model(desk: Desk) -> None:
+def what_codex_shows_its_model(stage: Stage) -> None:
     """The first paragraph of the instructions, whole, and no tool of ours before a search."""
-    codex = desk.codex(say("done")).wait()
-    first = _server_says(desk)["instructions"].split("\n\n")[0]
+    codex = stage.codex(say("done")).wait()
+    first = _server_says(stage)["instructions"].split("\n\n")[0]
     shown = "\n".join(_texts(codex.model.requests[0]))
     expect(first in shown, "the first paragraph is not shown whole")
 
@@ -255,9 +255,9 @@ QUERIES = {
 
 
 @case("codex")
-def codex_finds_the_tools(desk: Desk) -> None:
+def codex_finds_the_tools(stage: Stage) -> None:
     """Codex's own search, over names and descriptions, puts the right tool first or second."""
-    codex = desk.codex(*[search(query) for query in QUERIES], say("done")).wait()
+    codex = stage.codex(*[search(query) for query in QUERIES], say("done")).wait()
     wrong = []
     for step in codex.model.steps:
         wanted = QUERIES.get(step.name)
@@ -270,43 +270,43 @@ def codex_finds_the_tools(desk: Desk) -> None:
 
 
 @case("node inspector")
-def inspector_strict(desk: Desk) -> None:
+def inspector_strict(stage: Stage) -> None:
     """The inspector finds nothing that another client could not read."""
-    node, inspector = desk.clients["node"], desk.clients["inspector"]
-    said = desk.run(node, inspector, "--cli", desk.bin, "serve", "--method", "tools/list", "--strict")
+    node, inspector = stage.clients["node"], stage.clients["inspector"]
+    said = stage.run(node, inspector, "--cli", stage.bin, "serve", "--method", "tools/list", "--strict")
     expect('"send_message"' in said, "the inspector does not list the tools")
 
 
 @case("python-mcp-1")
-def python_mcp_1(desk: Desk) -> None:
-    desk.run(desk.clients["python-mcp-1"], HERE / "python_mcp_1.py", desk.bin, desk.project)
+def python_mcp_1(stage: Stage) -> None:
+    stage.run(stage.clients["python-mcp-1"], HERE / "python_mcp_1.py", stage.bin, stage.project)
 
 
 @case("python-mcp-2")
-def python_mcp_2(desk: Desk) -> None:
-    desk.run(desk.clients["python-mcp-2"], HERE / "python_mcp_2.py", desk.bin, desk.project)
+def python_mcp_2(stage: Stage) -> None:
+    stage.run(stage.clients["python-mcp-2"], HERE / "python_mcp_2.py", stage.bin, stage.project)
 
 
 @case("node typescript-sdk")
-def typescript_sdk_1(desk: Desk) -> None:
-    _typescript(desk, "typescript-sdk")
+def typescript_sdk_1(stage: Stage) -> None:
+    _typescript(stage, "typescript-sdk")
 
 
 @case("node typescript-client")
-def typescript_client_2(desk: Desk) -> None:
-    _typescript(desk, "typescript-client")
+def typescript_client_2(stage: Stage) -> None:
+    _typescript(stage, "typescript-client")
 
 
-def _typescript(desk: Desk, client: str) -> None:
-    modules = desk.clients[client].parents[2]
+def _typescript(stage: Stage, client: str) -> None:
+    modules = stage.clients[client].parents[2]
     script = HERE / "typescript.cjs"
-    desk.run(desk.clients["node"], script, client, desk.bin, desk.project, env={"NODE_PATH": str(modules)})
+    stage.run(stage.clients["node"], script, client, stage.bin, stage.project, env={"NODE_PATH": str(modules)})
 
 
 # Beside the cases
 
 
-def _server_says(desk: Desk) -> dict:
+def _server_says(stage: Stage) -> dict:
     """The instructions and the tools, as the server gives them to any client."""
     meet = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "case", "version": "1"}}
     requests = [
@@ -315,7 +315,7 @@ def _server_says(desk: Desk) -> dict:
         {"id": 2, "method": "tools/list"},
     ]
     server = subprocess.Popen(
-        [desk.bin, "serve"], cwd=desk.project, env=desk.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [stage.bin, "serve"], cwd=stage.project, env=stage.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     results: dict = {}
     with server:

@@ -73,12 +73,12 @@ class Session:
         return "\n".join(lines + (["- it printed:", _cut(printed)] if printed else []))
 
 
-class Desk:
+class Stage:
     """A home folder, a git repository, and the programs on PATH. `lay` makes the repository and runs `init` in it."""
 
     def __init__(self, program: Path, clients: dict[str, Path]):
         self.clients = clients
-        self.root = Path(tempfile.mkdtemp(prefix="team-table-desk-")).resolve()
+        self.root = Path(tempfile.mkdtemp(prefix="team-table-stage-")).resolve()
         self.home, self.project = self.root / "home", self.root / "project"
         for folder in (self.home, self.project, self.root / "bin", self.root / "tmp"):
             folder.mkdir()
