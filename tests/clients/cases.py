@@ -105,9 +105,11 @@ def names_in_an_agents_own_shell(stage: Stage) -> None:
     ).wait()
     expect(sent(claude[1]), "Claude Code's shell could not send")
     expect(sent(codex[1]), "Codex's shell could not send")
+    expect([me(claude[0]), me(codex[0])] == ["claude-1", "codex-1"], "the names are not `claude-1` and `codex-1`")
     inbox = stage.human("inbox", "--peek")
-    expect(sender(inbox, "Sent from the shell of Claude Code.") == me(claude[0]) == "claude-1", "wrong name for Claude Code")
-    expect(sender(inbox, "Sent from the shell of Codex.") == me(codex[0]) == "codex-1", "wrong name for Codex")
+    for name, client in (("claude-1", "Claude Code"), ("codex-1", "Codex")):
+        who = sender(inbox, f"Sent from the shell of {client}.")
+        expect(who == name, f"what came from the shell of {client} is from `{who}`")
 
 
 # Names
@@ -128,12 +130,13 @@ def a_resumed_claude_keeps_its_name(stage: Stage) -> None:
     """`--resume` finds the old name and its mail again, and a fresh session in between does not take the name."""
     session = new_session_id()
     first = stage.claude(call("register", note="the first one"), say("done"), args=("--session-id", session)).wait()
-    other = stage.claude(call("send_message", recipient="claude-1", content="For the one who was here."), say("done")).wait()
+    letter = "For the one who was here."
+    other = stage.claude(call("send_message", recipient="claude-1", content=letter), say("done")).wait()
     again = stage.claude(call("get_messages"), say("done"), args=("--resume", session)).wait()
     expect(me(first[0]) == "claude-1", "the first session is not `claude-1`")
     expect(me(other[0]) == "claude-2", "the fresh session in between is not `claude-2`")
     expect(me(again[0]) == "claude-1", "the resumed session is not `claude-1` again")
-    expect(sender(again[0], "For the one who was here.") == "claude-2", "the resumed session did not get its mail")
+    expect(sender(again[0], letter) == "claude-2", "the resumed session did not get its mail")
 
 
 @case("codex")

@@ -150,7 +150,9 @@ class Stage:
         command += ["resume", resume, "go"] if resume else ["go"]
         return self._start("codex", command, {"SCRIPTED_KEY": "not-a-key"}, cwd, model)
 
-    def _start(self, client: str, command: list[str], env: dict[str, str], cwd: Path | None, model: ScriptedModel) -> Session:
+    def _start(
+        self, client: str, command: list[str], env: dict[str, str], cwd: Path | None, model: ScriptedModel
+    ) -> Session:
         name = f"{client} (session {len(self.sessions) + 1})"
         log = self.root / f"session-{len(self.sessions) + 1}.log"
         session = Session(name, command, {**self.env, **env}, cwd or self.project, model, log)
