@@ -122,7 +122,7 @@ class Stage:
         return self.run(self.bin, command, *words, "--as", "human")
 
     def members(self) -> str:
-        return self.human("members", "--include-left", "--json")
+        return self.human("members", "--json")
 
     def commit(self) -> None:
         self.git("add", "--all")
