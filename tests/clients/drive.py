@@ -68,7 +68,7 @@ class Session:
         lines = [f"--- {self.name}"]
         for step in self.model.steps:
             lines.append(f"> {step}")
-            lines += [] if step.kind == "say" else ["(no result)" if step.result is None else _cut(step.result)]
+            lines += [] if step.kind == "say" else ["(no result)" if step.result is None else _cut(step.seen())]
         printed = self.log.read_text(errors="replace").strip()
         return "\n".join(lines + (["- it printed:", _cut(printed)] if printed else []))
 
@@ -99,6 +99,7 @@ class Stage:
     def lay(self) -> None:
         self.git("init", "--quiet", "--initial-branch=main")
         self.run(self.bin, "init", "--yes")
+        self.said.clear()  # it went well, and no case needs to show it
 
     # Programs that run to their end
 

@@ -38,7 +38,7 @@ class Step:
     tools: list[str] = field(default_factory=list)  # what a search found, best first
 
     def seen(self) -> str:
-        return self.result or ""
+        return ", ".join(self.tools) if self.kind == "search" else self.result or ""
 
     def __str__(self) -> str:
         given = f" {json.dumps(self.input, default=lambda _: '...')}" if self.input else ""
