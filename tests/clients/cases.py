@@ -169,6 +169,20 @@ def a_killed_server_loses_neither_name_nor_mail(stage: Stage) -> None:
     expect("(again)" in claude[2], "the second time is not marked as such")
 
 
+@case("claude codex")
+def an_agent_is_found_before_its_first_call(stage: Stage) -> None:
+    """A session that has not called anything yet is a member some seconds after it began, and can be written to."""
+    letter = "You have not said a word yet."
+    for name, start in (("claude-1", stage.claude), ("codex-1", stage.codex)):
+
+        def written() -> bool:
+            return name in stage.members() and bool(stage.human("send", name, letter))
+
+        session = start(call("get_messages", after=written), say("done")).wait()
+        expect(me(session[0]) == name, f"the first call is not made as `{name}`")
+        expect(sender(session[0], letter) == "human", f"`{name}` did not get the message")
+
+
 # One table
 
 
@@ -202,12 +216,11 @@ def a_look_at_the_server_leaves_no_member(stage: Stage) -> None:
     """`claude mcp list` starts the server and kills it at once; `codex mcp get` only reads the file."""
     stage.trust_in_claude()
     stage.trust_in_codex()
-    before = stage.members()
     listed = stage.run(stage.clients["claude"], "mcp", "list")
     expect(re.search(rf"{SERVER}: .*Connected", listed), "`claude mcp list` does not show the server as connected")
     got = stage.run(stage.clients["codex"], "mcp", "get", SERVER)
     expect("enabled: true" in got and "serve" in got, "`codex mcp get` does not show the server")
-    expect(not re.search(r"claude-\d|codex-\d", before + stage.members()), "a member was left behind")
+    expect(stage.members() == {"human"}, f"the members are {sorted(stage.members())}")
     seats = [path.name for path in (stage.project / ".agent-comms").rglob("seat-*")]
     expect(not [seat for seat in seats if re.search(r"claude|codex", seat)], f"a seat was left behind: {seats}")
 

@@ -111,6 +111,8 @@ class Stage:
             timeout=timeout,
         )
         shown = " ".join(Path(str(word)).name if i == 0 else str(word) for i, word in enumerate(command))
+        if self.said and self.said[-1].startswith(f"--- {shown}\n"):
+            self.said.pop()  # of what is asked again and again, the last answer will do
         self.said.append(f"--- {shown}\n{_cut(done.stdout.strip())}")
         expect(done.returncode == 0, f"`{shown}` ended with status {done.returncode}")
         return done.stdout
@@ -122,8 +124,8 @@ class Stage:
         """A command of ours, spoken by the human."""
         return self.run(self.bin, command, *words, "--as", "human")
 
-    def members(self) -> str:
-        return self.human("members", "--json")
+    def members(self) -> set[str]:
+        return {member["name"] for member in json.loads(self.human("members", "--json"))["members"]}
 
     def commit(self) -> None:
         self.git("add", "--all")
