@@ -144,14 +144,20 @@ def a_resumed_claude_keeps_its_name(stage: Stage) -> None:
 
 @case("codex")
 def a_resumed_codex_keeps_its_name(stage: Stage) -> None:
-    """The same with `codex exec resume`; Codex names its thread only with each call."""
+    """The same with `codex exec resume`. Codex names its thread with each call and not before, so a session that
+    thinks for a while sits down under a new name first; its first call brings it back to the old one."""
     first = stage.codex(call("register", note="the first one"), say("done")).wait()
-    other = stage.codex(call("register"), say("done")).wait()
+    letter = "For the one who was here."
+    other = stage.codex(call("send_message", recipient="codex-1", content=letter), say("done")).wait()
     thread = re.search(r"session id: (\S+)", first.log.read_text())
     expect(thread, "Codex did not print the id of its session")
-    again = stage.codex(call("get_messages"), say("done"), resume=thread.group(1)).wait()
+    again = stage.codex(
+        call("get_messages", after=lambda: "codex-3" in stage.members()), say("done"), resume=thread.group(1)
+    ).wait()
     expect([me(first[0]), me(other[0])] == ["codex-1", "codex-2"], "the first two are not `codex-1` and `codex-2`")
     expect(me(again[0]) == "codex-1", "the resumed session is not `codex-1` again")
+    expect(sender(again[0], letter) == "codex-2", "the resumed session did not get its mail")
+    expect(stage.members() == {"human", "codex-1", "codex-2"}, f"the members are {sorted(stage.members())}")
 
 
 @case("claude")
