@@ -156,6 +156,7 @@ def a_resumed_codex_keeps_its_name(stage: Stage) -> None:
     ).wait()
     expect([me(first[0]), me(other[0])] == ["codex-1", "codex-2"], "the first two are not `codex-1` and `codex-2`")
     expect(me(again[0]) == "codex-1", "the resumed session is not `codex-1` again")
+    expect("codex-3" not in again[0], "the resumed session is told of its name for the time being")
     expect(sender(again[0], letter) == "codex-2", "the resumed session did not get its mail")
     expect(stage.members() == {"human", "codex-1", "codex-2"}, f"the members are {sorted(stage.members())}")
 
@@ -185,7 +186,8 @@ def an_agent_is_found_before_its_first_call(stage: Stage) -> None:
             return name in stage.members() and bool(stage.human("send", name, letter))
 
         session = start(call("get_messages", after=written), say("done")).wait()
-        expect(me(session[0]) == name, f"the first call is not made as `{name}`")
+        expect(me(session[0]) == name, f"the first result does not say: you are `{name}`")
+        expect(session[0].count("you are") == 1, "the first result says who one is more than once")
         expect(sender(session[0], letter) == "human", f"`{name}` did not get the message")
 
 
