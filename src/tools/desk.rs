@@ -109,6 +109,8 @@ struct Outcome {
     new_seat: bool,
     /// The heartbeat was written.
     beat: bool,
+    /// Somebody called, and reads the answer.
+    heard: bool,
 }
 
 impl Desk {
@@ -238,7 +240,8 @@ impl Desk {
         let now = self.now();
         self.open(Some(turn), now)?;
         let outcome = self.transact(None, true, now)?;
-        self.take_over(outcome, now).map(drop)
+        self.take_over(outcome, now);
+        Ok(())
     }
 
     /// Runs a call.
@@ -246,7 +249,8 @@ impl Desk {
     /// # Errors
     /// [`Kind::NeedsWrite`] without a turn where one is needed: call again with it. [`Kind::Busy`]
     /// where another program is in the way, and [`Kind::Storage`] where somebody may be deleting the
-    /// table at this moment: call again a little later. Everything that the caller cannot mend. What the caller can mend is in the answer.
+    /// table at this moment: call again a little later. Everything that the caller cannot mend. What
+    /// the caller can mend is in the answer.
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
         if self.has_left && job.entry.name != "register" {
@@ -263,11 +267,8 @@ impl Desk {
 
     fn try_call(&mut self, job: &Job, turn: Option<&WriteTurn>, now: Time) -> Result<Answer> {
         self.open(turn, now)?;
-        if turn.is_none() && self.must_write(job, now) {
-            return Err(Error::needs_write());
-        }
         let outcome = self.transact(Some(job), turn.is_some(), now)?;
-        self.take_over(outcome, now)
+        Ok(self.take_over(outcome, now))
     }
 
     /// Looks at the table as the human would, without a sign of life and without marking anything.
@@ -347,7 +348,9 @@ impl Desk {
         self.open(Some(turn), now)
     }
 
-    fn must_write(&self, job: &Job, now: Time) -> bool {
+    /// Whether a call is known to write, so that it takes its turn first.
+    pub fn must_write(&self, job: &Job) -> bool {
+        let now = self.now();
         if matches!(self.who, Who::Named(_)) && job.only_looks {
             return false;
         }
@@ -426,16 +429,17 @@ impl Desk {
                 cx.effects = Effects::default();
             }
             let badge = badge(&cx, job)?;
-            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat: writable })
+            let (beat, heard) = (writable, job.is_some());
+            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat, heard })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
-    fn take_over(&mut self, outcome: Outcome, now: Time) -> Result<Answer> {
-        let Outcome { reply, effects, mut seated, badge, new_seat, beat } = outcome;
+    fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
+        let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
         if new_seat {
-            self.introduce |= seated.notices.is_empty();
+            self.introduce = seated.notices.is_empty();
             self.notices.append(&mut seated.notices);
             self.has_left = false;
         }
@@ -457,8 +461,10 @@ impl Desk {
                 self.has_left = true;
             }
         }
-        let mut head = std::mem::take(&mut self.notices);
-        if std::mem::take(&mut self.introduce)
+        // What a session has to know comes with the first result that somebody reads.
+        let mut head = if heard { std::mem::take(&mut self.notices) } else { Vec::new() };
+        if heard
+            && std::mem::take(&mut self.introduce)
             && !effects.said_name
             && matches!(self.who, Who::Session { .. })
             && let Some(seated) = &self.seated
@@ -469,7 +475,7 @@ impl Desk {
             Ok(reply) => (reply.text, reply.json, None),
             Err(err) => (format!("error: {}", err.explain()), serde_json::Value::Null, Some(err)),
         };
-        Ok(Answer { head, body, badge, json, handing: effects.handing, error })
+        Answer { head, body, badge, json, handing: effects.handing, error }
     }
 }
 

@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, content::Content};
+use super::{Access, Cx, Tool, content::Content, recipients::Found};
 use crate::{
     domain::{
-        id::{MemberId, MessageId},
+        id::MessageId,
         member::State,
         message::{Kind, Recipient},
     },
     error::{Error, Result},
     fault,
-    store::{Event, Member, NewMessage},
+    store::{Event, NewMessage},
     view::text,
 };
 
@@ -64,77 +64,83 @@ impl Tool for SendMessage {
         let body = &params.content.0;
         Cx::check_body(body)?;
         let recipient = params.recipient.as_deref().filter(|name| !name.trim().is_empty());
-        let recipient = match (recipient, params.reply_to) {
-            (Some(recipient), _) => Some(Recipient::parse(recipient)?),
-            (None, Some(_)) => None,
-            (None, None) => {
+        let recipient = recipient.map(Recipient::parse).transpose()?;
+        // Checked in any case: a reply to a message that is not there is refused.
+        let other = params.reply_to.map(|parent| other_party(cx, parent)).transpose()?;
+        let (audience, members) = match recipient.or(other) {
+            Some(Recipient::Role(role)) => {
+                let members = cx.with_role(&role)?;
+                (Audience::Role(role), members)
+            }
+            Some(Recipient::Member(name)) => (Audience::Member, vec![cx.recipient(&name)?]),
+            None => {
                 return Err(Error::invalid("missing parameter `recipient`").hint(
                     "name a member, `human` or @role; or answer a message with `reply_to` alone",
                 ));
             }
         };
-        let answered = match params.reply_to {
-            Some(parent) => Some(other_party(cx, parent)?),
-            None => None,
-        };
-        let (audience, members) = match (recipient, answered) {
-            (Some(Recipient::Role(role)), _) => (Some(format!("@{role}")), cx.with_role(&role)?),
-            (Some(Recipient::Member(name)), _) => (None, one(cx, &name)?),
-            (None, Some(name)) => (None, one(cx, &name)?),
-            (None, None) => (None, Vec::new()),
-        };
         cx.count_message()?;
-        send(cx, audience, &members, params.reply_to, body)
+        send(cx, &audience, &members, params.reply_to, body)
     }
 }
 
-fn one(cx: &Cx<'_>, name: &str) -> Result<Vec<(Member, State)>> {
-    let member = cx.recipient(name)?;
-    let state = cx.state(&member);
-    Ok(vec![(member, state)])
-}
-
-/// To whom an answer goes: the other party, also when I answer my own message.
-fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<String> {
-    let sent = cx.tx.sent(parent)?.filter(|sent| {
-        sent.sender == cx.me.id
-            || sent.is_broadcast
-            || cx.me.is_human
-            || sent.recipient == Some(cx.me.id)
-            || cx.tx.was_delivered(sent.id, cx.me.id).unwrap_or(false)
-    });
-    let Some(sent) = sent else {
-        return Err(Error::not_found(format!(
-            "there is no message {parent} that you sent or were sent"
-        ))
-        .hint("get_messages with include_read shows the ids"));
+/// To whom an answer goes: the other party, also when I answer my own message. One who moved is
+/// found under the new name.
+fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
+    let me = cx.me.id;
+    let sent = match cx.tx.sent(parent)? {
+        Some(sent)
+            if sent.sender == me
+                || sent.is_broadcast
+                || cx.me.is_human
+                || cx.tx.was_delivered(parent, me)? =>
+        {
+            sent
+        }
+        _ => {
+            return Err(Error::not_found(format!(
+                "there is no message {parent} that you sent or were sent"
+            ))
+            .hint("get_messages with include_read shows the ids"));
+        }
     };
-    if sent.sender != cx.me.id {
-        return Ok(cx.tx.member(sent.sender)?.name.to_string());
+    let other = if sent.sender == me { sent.recipient } else { Some(sent.sender) };
+    let Some(other) = other else {
+        return match sent.audience.strip_prefix('@') {
+            Some(role) => Ok(Recipient::Role(role.to_owned())),
+            None => Err(Error::invalid(format!("{parent} is your own broadcast"))
+                .hint("call broadcast again, or name the recipient too")),
+        };
+    };
+    let mut member = cx.tx.member(other)?;
+    while let Some(moved_to) = member.moved_to {
+        member = cx.tx.member(moved_to)?;
     }
-    match sent.recipient {
-        Some(recipient) => Ok(cx.tx.member(recipient)?.name.to_string()),
-        None => Ok(sent.audience),
-    }
+    Ok(Recipient::Member(member.name.to_string()))
+}
+
+/// What a message is written to.
+#[derive(Debug, Clone)]
+pub(super) enum Audience {
+    Member,
+    Role(String),
+    Everyone,
 }
 
 /// Stores the message and a delivery for each recipient.
 pub(super) fn send(
     cx: &mut Cx<'_>,
-    audience: Option<String>,
-    members: &[(Member, State)],
+    audience: &Audience,
+    members: &[Found],
     reply_to: Option<MessageId>,
     body: &str,
 ) -> Result<Output> {
-    let is_broadcast = audience.as_deref() == Some(super::broadcast::EVERYONE);
-    let only: Option<MemberId> = match members {
-        [(member, _)] if audience.is_none() => Some(member.id),
-        _ => None,
-    };
-    let written_to = match (&audience, members) {
-        (Some(audience), _) => audience.clone(),
-        (None, [(member, _), ..]) => member.name.to_string(),
-        (None, []) => return Err(Error::internal("a message without a recipient")),
+    let is_broadcast = matches!(audience, Audience::Everyone);
+    let (written_to, only) = match (audience, members) {
+        (Audience::Member, [one, ..]) => (one.member.name.to_string(), Some(one.member.id)),
+        (Audience::Member, []) => return Err(Error::internal("a message without a recipient")),
+        (Audience::Role(role), _) => (format!("@{role}"), None),
+        (Audience::Everyone, _) => ("everyone".to_owned(), None),
     };
     let new = NewMessage {
         sender: cx.me.id,
@@ -146,23 +152,24 @@ pub(super) fn send(
         body,
     };
     let mut recipients = Vec::with_capacity(members.len());
-    for (member, state) in members {
+    for found in members {
         recipients.push(Reached {
-            name: member.name.to_string(),
-            state: state.word(),
-            shown: *state,
-            unread_before: if is_broadcast { 0 } else { cx.n_unread(member)? },
+            name: found.member.name.to_string(),
+            state: found.state.word(),
+            shown: found.state,
+            unread_before: if is_broadcast { 0 } else { cx.n_unread(found)? },
         });
     }
     let id = cx.tx.insert_message(&new, cx.now)?;
     fault::point("after_insert");
-    for (member, _) in members {
+    for Found { member, .. } in members {
         cx.tx.deliver(id, cx.me.id, member.id)?;
         cx.ring(&member.name);
     }
     let event =
         Event { actor: cx.me.name.as_str(), kind: "message.sent", message: Some(id), detail: None };
     cx.tx.log(cx.now, &event)?;
+    let audience = (!matches!(audience, Audience::Member)).then_some(written_to);
     Ok(Output { id, audience, recipients })
 }
 

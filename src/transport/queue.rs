@@ -57,51 +57,33 @@ impl Queue {
             desk.identify(agent);
         }
         let deadline = Instant::now() + PATIENCE;
-        let mut turn: Option<WriteTurn> = None;
+        let mut wants_turn = desk.must_write(job);
         let mut n_broken = 0;
         loop {
-            let ran = catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref())));
-            let Ok(result) = ran else {
-                return Err(Error::internal(format!(
-                    "{} failed; nothing was stored, and the server goes on",
-                    job.entry.name
-                )));
-            };
-            let result = match result {
-                Err(err) if err.kind() == Kind::NeedsWrite && turn.is_none() => {
-                    match take_turn(&mut desk, deadline).await {
-                        Ok(taken) => {
-                            turn = Some(taken);
-                            continue;
-                        }
-                        Err(err) => Err(err),
-                    }
+            let result = try_call(&mut desk, job, wants_turn, deadline).await;
+            let again = match result.as_ref().map_err(Error::kind) {
+                Err(Kind::NeedsWrite) if !wants_turn => {
+                    wants_turn = true;
+                    continue;
                 }
-                result => result,
+                // A foreign program holds SQLite's own lock, or the table that was just made is gone.
+                Err(Kind::Busy | Kind::NeedsWrite) => true,
+                Err(Kind::Storage) => {
+                    n_broken += 1;
+                    n_broken < STORAGE_TRIES
+                }
+                _ => false,
             };
-            let again = match &result {
-                Ok(_) => false,
-                Err(err) => match err.kind() {
-                    // With the turn in hand only a table that is gone again needs to be made.
-                    Kind::Busy | Kind::NeedsWrite => true,
-                    Kind::Storage => {
-                        n_broken += 1;
-                        n_broken < STORAGE_TRIES
-                    }
-                    _ => false,
-                },
-            };
-            if again && Instant::now() < deadline {
-                turn = None;
-                sleep(BETWEEN_TRIES).await;
-                continue;
+            if !again || Instant::now() >= deadline {
+                let answer = result.map_err(|err| match err.kind() {
+                    Kind::NeedsWrite => Error::busy("the table is being replaced all the time"),
+                    _ => err,
+                })?;
+                carry(&answer, &mut desk);
+                return Ok(answer);
             }
-            let answer = result.map_err(|err| match err.kind() {
-                Kind::NeedsWrite => Error::busy("the table is being replaced all the time"),
-                _ => err,
-            })?;
-            carry(&answer, &mut desk);
-            return Ok(answer);
+            // Our turn was given back meanwhile.
+            sleep(BETWEEN_TRIES).await;
         }
     }
 
@@ -143,6 +125,30 @@ impl Queue {
         let mut desk = self.desk.lock().await;
         let turn = take_turn(&mut desk, Instant::now() + PATIENCE).await?;
         f(&mut desk, &turn)
+    }
+}
+
+/// One try at a call, with the turn to write if it wants one.
+async fn try_call(
+    desk: &mut Desk,
+    job: &Job,
+    wants_turn: bool,
+    deadline: Instant,
+) -> Result<Answer> {
+    let taken = if wants_turn { take_turn(desk, deadline).await.map(Some) } else { Ok(None) };
+    let (turn, unwritable) = match taken {
+        Ok(turn) => (turn, None),
+        // Where nothing can be written, one can still look.
+        Err(err) if err.kind() == Kind::Storage && job.only_looks => (None, Some(err)),
+        Err(err) => return Err(err),
+    };
+    match catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref()))) {
+        Ok(Err(err)) if err.kind() == Kind::NeedsWrite => Err(unwritable.unwrap_or(err)),
+        Ok(result) => result,
+        Err(_panic) => Err(Error::internal(format!(
+            "{} failed; nothing was stored, and the server goes on",
+            job.entry.name
+        ))),
     }
 }
 

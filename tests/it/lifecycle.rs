@@ -159,3 +159,18 @@ fn a_session_that_listed_the_tools_can_be_found_where_a_table_is() {
     let [found, _] = &mut agents;
     assert!(ok(found.call("get_messages", json!({}))).contains("| hello"));
 }
+
+/// Somebody stops a client with all that it started, and goes on later.
+#[test]
+fn a_server_that_is_stopped_is_in_nobodys_way() {
+    let place = Place::new();
+    let (mut ada, mut bob) = (place.seated("ada"), place.seated("bob"));
+    let wait = bob.post_call("wait_for_messages", json!({"timeout_seconds": 50}));
+    ok(bob.call("heartbeat", json!({})));
+    bob.signal(Signal::STOP);
+    let arguments = json!({"recipient": "bob", "content": "hello"});
+    let text = ok(ada.call("send_message", arguments));
+    assert!(text.contains("to bob: active"), "{text}");
+    bob.signal(Signal::CONT);
+    assert!(ok(bob.wait(wait, super::PATIENCE)).contains("| hello"));
+}
