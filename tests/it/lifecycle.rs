@@ -1,7 +1,12 @@
 //! A server's life: it ends with its client, whatever way that ends, and a client that only probes
 //! leaves no trace.
 
-use std::{io::Read as _, sync::mpsc, thread, time::Duration};
+use std::{
+    io::Read as _,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -58,9 +63,11 @@ fn a_server_in_the_queue_of_writers_is_gone_at_once() {
             let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
             fs2::FileExt::lock_exclusive(&lock).unwrap();
             bob.write(&call(1, "register", &json!({})));
-            // Answered beside the queue, so the call before it stands in it.
+            // Answered beside the queue, so the call before it stands in it and blocks nothing.
+            let start = Instant::now();
             bob.write("{\"jsonrpc\": \"2.0\", \"id\": 2, \"method\": \"ping\"}\n");
             bob.line();
+            assert!(start.elapsed() < Duration::from_secs(1), "the call in the queue blocks");
             let took = end(&mut bob, how);
             fs2::FileExt::unlock(&lock).unwrap();
             took
