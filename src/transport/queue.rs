@@ -94,8 +94,7 @@ impl Queue {
             return Ok(());
         }
         desk.identify(agent);
-        let turn = take_turn(&mut desk, Instant::now() + PATIENCE).await?;
-        desk.sit_down(&turn)
+        persist(&mut desk, Instant::now() + PATIENCE, Desk::sit_down).await
     }
 
     /// Writes down what was read and what never arrived, within `patience`.
@@ -111,8 +110,7 @@ impl Queue {
         if !desk.has_to_settle() {
             return Ok(());
         }
-        let turn = take_turn(&mut desk, Instant::now() + patience).await?;
-        desk.settle(&turn)
+        persist(&mut desk, Instant::now() + patience, Desk::settle).await
     }
 }
 
@@ -149,6 +147,23 @@ async fn try_call(
             "{} failed; nothing was stored, and the server goes on",
             job.entry.name
         ))),
+    }
+}
+
+/// Runs `f` with the turn to write, until no foreign program is in the way.
+async fn persist(
+    desk: &mut Desk,
+    deadline: Instant,
+    f: impl Fn(&mut Desk, &WriteTurn) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let turn = take_turn(desk, deadline).await?;
+        match f(desk, &turn) {
+            Err(err) if err.kind() == Kind::Busy && Instant::now() < deadline => {}
+            done => return done,
+        }
+        drop(turn);
+        sleep(BETWEEN_TRIES).await;
     }
 }
 

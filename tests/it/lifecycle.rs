@@ -167,6 +167,23 @@ fn a_session_that_listed_the_tools_can_be_found_where_a_table_is() {
     assert!(ok(found.call("get_messages", json!({}))).contains("| hello"));
 }
 
+/// Just then another program holds the table.
+#[test]
+fn a_session_sits_down_as_soon_as_the_table_is_free() {
+    let place = Place::new();
+    place.send("bob", "human", "here I am");
+    let mut agent = place.started(&[], &[]);
+    let mut conn = place.open();
+    let transaction =
+        conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    agent.request("tools/list", json!({}));
+    thread::sleep(Duration::from_millis(3_500));
+    drop(transaction);
+    eventually("seated without a call", || {
+        place.number("SELECT count(*) FROM member WHERE name = 'tester-1'") == 1
+    });
+}
+
 /// Somebody stops a client with all that it started, and goes on later.
 #[test]
 fn a_server_that_is_stopped_is_in_nobodys_way() {
