@@ -195,7 +195,7 @@ fn a_folder_that_is_deleted_all_the_time_breaks_nothing() {
     }
     assert!(deleting.join().unwrap() > 10);
     assert!(n_failed <= 4, "{n_failed} of {n_calls} failed");
-    fs::remove_dir_all(place.comms()).unwrap();
+    fs::remove_dir_all(place.comms()).ok();
     let names = agents.each_mut().map(|agent| {
         let text = ok(agent.call("list_members", json!({})));
         text.lines().find(|line| line.contains(" (you)")).unwrap().to_owned()
