@@ -1,5 +1,15 @@
 //! The integration tests, as one binary.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that panics has failed"
+)]
 
 // What `init` does to the clients' files, with golden folders.
 mod init;
+// Transcripts, each played in process, as commands and over MCP.
+mod scripts;
+// A workspace for one test, and the tests' MCP client.
+mod support;
