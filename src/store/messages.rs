@@ -128,6 +128,18 @@ impl Tx<'_> {
         Ok(unread)
     }
 
+    /// The same as a number; counts stop.
+    pub fn count_unread(&self, member: MemberId, session: SessionId) -> Result<usize> {
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ",
+            unread!(),
+            " LIMIT ?3)"
+        ))?;
+        let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
+        let count: i64 = statement.query_row([member.0, session.0, stop], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
     /// The oldest unread messages, in the order in which they were sent.
     pub fn unread_messages(
         &self,

@@ -134,12 +134,6 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
     let waiting = cx.tx.unread_messages(cx.me.id, cx.me.reads_as, limit)?;
     let messages = page(cx, waiting);
     let ids: Vec<MessageId> = messages.iter().map(|line| line.id).collect();
-    let more = if unread.count < limits::COUNT_STOPS_AT {
-        unread.count - ids.len()
-    } else {
-        // The count stopped; what is left may be more than it says.
-        limits::COUNT_STOPS_AT
-    };
     if !peek {
         let handing = Handing {
             epoch: cx.me.epoch,
@@ -158,6 +152,11 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
         )?;
         cx.effects.handing = Some(handing);
     }
+    let more = match (peek, unread.count) {
+        // Where the count stopped, what is left is counted anew.
+        (false, limits::COUNT_STOPS_AT..) => cx.tx.count_unread(cx.me.id, cx.me.hands_as)?,
+        (_, count) => count - messages.len(),
+    };
     Ok(Output::new(cx, messages, more, Page::Inbox))
 }
 
@@ -259,7 +258,10 @@ impl fmt::Display for Output {
         f.write_str(&text::messages(self.messages.len()))?;
         match (self.page, self.messages.last()) {
             (Page::Inbox, _) if self.more_unread > 0 => {
-                let more = text::count(self.more_unread);
+                let more = match self.more_unread {
+                    limits::COUNT_STOPS_AT.. => "over 99".to_owned(),
+                    more => more.to_string(),
+                };
                 write!(f, ", {more} more unread: {} again", self.front.read_mail())?;
             }
             (Page::History { older: true }, Some(last)) => {

@@ -15,26 +15,37 @@ use crate::{
     view::{sanitize, text},
 };
 
+/// A member as it was found at one moment: its seat is looked at once.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub member: Member,
+    pub state: State,
+    /// The session that sits there now.
+    session: SessionId,
+}
+
 impl Cx<'_> {
     pub(super) fn is_held(&self, member: &Member) -> bool {
         !member.seatless && self.seats.is_held(&member.name)
     }
 
-    pub(super) fn state(&self, member: &Member) -> State {
-        member.presence(self.is_held(member)).state(self.now)
+    pub(super) fn found(&self, member: Member) -> Found {
+        let held = self.is_held(&member);
+        let state = member.presence(held).state(self.now);
+        let session = member.session.filter(|_| held).unwrap_or(SessionId::NOBODY);
+        Found { member, state, session }
     }
 
     /// How many unread messages wait for a member, seen from outside.
-    pub(super) fn n_unread(&self, member: &Member) -> Result<usize> {
-        let session = member.session.filter(|_| self.is_held(member));
-        Ok(self.tx.unread(member.id, session.unwrap_or(SessionId::NOBODY))?.count)
+    pub(super) fn n_unread(&self, found: &Found) -> Result<usize> {
+        self.tx.count_unread(found.member.id, found.session)
     }
 
     /// The member of this name that can be written to.
     ///
     /// # Errors
     /// Nobody of that name, with who there is; one who left or moved, with when and where; oneself.
-    pub(super) fn recipient(&self, wanted: &str) -> Result<Member> {
+    pub(super) fn recipient(&self, wanted: &str) -> Result<Found> {
         let member = self.tx.member_named(wanted)?.filter(|member| !member.is_program());
         let Some(member) = member else { return Err(self.unknown(wanted)?) };
         if member.id == self.me.id {
@@ -46,16 +57,18 @@ impl Cx<'_> {
             return Err(Error::refused(format!("`{}` is now `{now_called}`", member.name))
                 .hint(format!("write to `{now_called}`")));
         }
-        if let State::Left(age) = self.state(&member) {
+        let found = self.found(member);
+        if let State::Left(age) = found.state {
             let when = age.map_or_else(String::new, |age| format!(" {}", age.ago()));
-            return Err(Error::refused(format!("`{}` left{when}", member.name)).hint(self.known()?));
+            let left = format!("`{}` left{when}", found.member.name);
+            return Err(Error::refused(left).hint(self.known()?));
         }
-        Ok(member)
+        Ok(found)
     }
 
     fn unknown(&self, wanted: &str) -> Result<Error> {
         let members = self.present()?;
-        let names = members.iter().map(|(member, _)| member.name.as_str());
+        let names = members.iter().map(|found| found.member.name.as_str());
         let near = name::nearest(wanted, names)
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let shown: String = wanted.chars().take(limits::LINE_CHARS).collect();
@@ -64,14 +77,11 @@ impl Cx<'_> {
     }
 
     /// Everybody who has not left, but me.
-    fn present(&self) -> Result<Vec<(Member, State)>> {
+    fn present(&self) -> Result<Vec<Found>> {
         let members = self.tx.members()?.into_iter().filter(|member| member.id != self.me.id);
         Ok(members
-            .map(|member| {
-                let state = self.state(&member);
-                (member, state)
-            })
-            .filter(|(_, state)| !matches!(state, State::Left(_)))
+            .map(|member| self.found(member))
+            .filter(|found| !matches!(found.state, State::Left(_)))
             .collect())
     }
 
@@ -80,20 +90,20 @@ impl Cx<'_> {
         let known: Vec<String> = self
             .present()?
             .iter()
-            .map(|(member, state)| format!("{} ({state})", member.name))
+            .map(|found| format!("{} ({})", found.member.name, found.state))
             .collect();
         Ok(format!("known sessions: {}", text::list(&known, 20)))
     }
 
     /// Everyone with a role who has not left, but me.
-    pub(super) fn with_role(&self, role: &str) -> Result<Vec<(Member, State)>> {
+    pub(super) fn with_role(&self, role: &str) -> Result<Vec<Found>> {
         let mut members = self.present()?;
         let roles: Vec<String> = members
             .iter()
-            .filter(|(member, _)| !member.role.is_empty())
-            .map(|(member, _)| format!("@{}", member.role))
+            .filter(|found| !found.member.role.is_empty())
+            .map(|found| format!("@{}", found.member.role))
             .collect();
-        members.retain(|(member, _)| member.role.eq_ignore_ascii_case(role));
+        members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
             let shown: String = role.chars().take(limits::LINE_CHARS).collect();
             let known = match roles.as_slice() {
@@ -110,10 +120,10 @@ impl Cx<'_> {
     }
 
     /// The human, and every member heard of in the last 24 hours who has not left; but me.
-    pub(super) fn everyone(&self) -> Result<Vec<(Member, State)>> {
+    pub(super) fn everyone(&self) -> Result<Vec<Found>> {
         let mut members = self.present()?;
         let now = self.now;
-        members.retain(|(member, _)| {
+        members.retain(|Found { member, .. }| {
             member.is_human() || member.heartbeat_at.is_some_and(|at| now.since(at) < Age(DAY))
         });
         Ok(members)

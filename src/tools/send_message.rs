@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, content::Content};
+use super::{Access, Cx, Tool, content::Content, recipients::Found};
 use crate::{
     domain::{
         id::{MemberId, MessageId},
@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Error, Result},
     fault,
-    store::{Event, Member, NewMessage},
+    store::{Event, NewMessage},
     view::text,
 };
 
@@ -79,19 +79,13 @@ impl Tool for SendMessage {
         };
         let (audience, members) = match (recipient, answered) {
             (Some(Recipient::Role(role)), _) => (Some(format!("@{role}")), cx.with_role(&role)?),
-            (Some(Recipient::Member(name)), _) => (None, one(cx, &name)?),
-            (None, Some(name)) => (None, one(cx, &name)?),
+            (Some(Recipient::Member(name)), _) => (None, vec![cx.recipient(&name)?]),
+            (None, Some(name)) => (None, vec![cx.recipient(&name)?]),
             (None, None) => (None, Vec::new()),
         };
         cx.count_message()?;
         send(cx, audience, &members, params.reply_to, body)
     }
-}
-
-fn one(cx: &Cx<'_>, name: &str) -> Result<Vec<(Member, State)>> {
-    let member = cx.recipient(name)?;
-    let state = cx.state(&member);
-    Ok(vec![(member, state)])
 }
 
 /// To whom an answer goes: the other party, also when I answer my own message.
@@ -122,18 +116,18 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<String> {
 pub(super) fn send(
     cx: &mut Cx<'_>,
     audience: Option<String>,
-    members: &[(Member, State)],
+    members: &[Found],
     reply_to: Option<MessageId>,
     body: &str,
 ) -> Result<Output> {
     let is_broadcast = audience.as_deref() == Some(super::broadcast::EVERYONE);
     let only: Option<MemberId> = match members {
-        [(member, _)] if audience.is_none() => Some(member.id),
+        [one] if audience.is_none() => Some(one.member.id),
         _ => None,
     };
     let written_to = match (&audience, members) {
         (Some(audience), _) => audience.clone(),
-        (None, [(member, _), ..]) => member.name.to_string(),
+        (None, [one, ..]) => one.member.name.to_string(),
         (None, []) => return Err(Error::internal("a message without a recipient")),
     };
     let new = NewMessage {
@@ -146,17 +140,17 @@ pub(super) fn send(
         body,
     };
     let mut recipients = Vec::with_capacity(members.len());
-    for (member, state) in members {
+    for found in members {
         recipients.push(Reached {
-            name: member.name.to_string(),
-            state: state.word(),
-            shown: *state,
-            unread_before: if is_broadcast { 0 } else { cx.n_unread(member)? },
+            name: found.member.name.to_string(),
+            state: found.state.word(),
+            shown: found.state,
+            unread_before: if is_broadcast { 0 } else { cx.n_unread(found)? },
         });
     }
     let id = cx.tx.insert_message(&new, cx.now)?;
     fault::point("after_insert");
-    for (member, _) in members {
+    for Found { member, .. } in members {
         cx.tx.deliver(id, cx.me.id, member.id)?;
         cx.ring(&member.name);
     }
