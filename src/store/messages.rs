@@ -344,10 +344,15 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Whether the message is in the member's inbox, read or not.
-    pub fn was_delivered(&self, id: MessageId, member: MemberId) -> Result<bool> {
+    /// Whether the member sent the message or was sent it, also under a name it had before.
+    pub fn is_party(&self, id: MessageId, member: MemberId) -> Result<bool> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND member_id = ?2)",
+            "SELECT EXISTS (
+                 SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
+                     EXISTS (SELECT 1 FROM message
+                             WHERE message.id = ?1 AND member.id IN (sender_id, recipient_id))
+                     OR EXISTS (SELECT 1 FROM delivery
+                                WHERE message_id = ?1 AND member_id = member.id)))",
         )?;
         Ok(statement.query_row([id.0, member.0], |row| row.get(0))?)
     }

@@ -52,10 +52,7 @@ impl Tool for MessageStatus {
     fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
         let id = params.message_id;
         let is_mine = |message: &crate::store::Shown| -> Result<bool> {
-            Ok(message.sender_id == cx.me.id
-                || message.is_broadcast
-                || cx.me.is_human
-                || cx.tx.was_delivered(id, cx.me.id)?)
+            Ok(cx.me.is_human || message.is_broadcast || cx.tx.is_party(id, cx.me.id)?)
         };
         let message = match cx.tx.message(id)? {
             Some(message) if is_mine(&message)? => message,

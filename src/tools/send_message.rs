@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Error, Result},
     fault,
-    store::{Event, NewMessage},
+    store::{Event, Member, NewMessage, Sent},
     view::text,
 };
 
@@ -74,41 +74,56 @@ impl Tool for SendMessage {
             }
         };
         let answered = match params.reply_to {
-            Some(parent) => Some(other_party(cx, parent)?),
+            Some(parent) => Some(answered(cx, parent)?),
             None => None,
         };
-        let (audience, members) = match (recipient, answered) {
-            (Some(Recipient::Role(role)), _) => (Some(format!("@{role}")), cx.with_role(&role)?),
-            (Some(Recipient::Member(name)), _) => (None, vec![cx.recipient(&name)?]),
-            (None, Some(name)) => (None, vec![cx.recipient(&name)?]),
-            (None, None) => (None, Vec::new()),
+        let recipient = match (recipient, answered) {
+            (Some(recipient), _) => Some(recipient),
+            (None, Some(sent)) => Some(other_party(cx, &sent)?),
+            (None, None) => None,
+        };
+        let (audience, members) = match recipient {
+            Some(Recipient::Role(role)) => (Some(format!("@{role}")), cx.with_role(&role)?),
+            Some(Recipient::Member(name)) => (None, vec![cx.recipient(&name)?]),
+            None => (None, Vec::new()),
         };
         cx.count_message()?;
         send(cx, audience, &members, params.reply_to, body)
     }
 }
 
-/// To whom an answer goes: the other party, also when I answer my own message.
-fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<String> {
-    let sent = cx.tx.sent(parent)?.filter(|sent| {
-        sent.sender == cx.me.id
-            || sent.is_broadcast
-            || cx.me.is_human
-            || sent.recipient == Some(cx.me.id)
-            || cx.tx.was_delivered(sent.id, cx.me.id).unwrap_or(false)
-    });
-    let Some(sent) = sent else {
-        return Err(Error::not_found(format!(
-            "there is no message {parent} that you sent or were sent"
-        ))
-        .hint("get_messages with include_read shows the ids"));
-    };
-    if sent.sender != cx.me.id {
-        return Ok(cx.tx.member(sent.sender)?.name.to_string());
+/// The message that is answered: one that I sent or was sent, also under a name I had before.
+fn answered(cx: &Cx<'_>, parent: MessageId) -> Result<Sent> {
+    if let Some(sent) = cx.tx.sent(parent)?
+        && (cx.me.is_human || sent.is_broadcast || cx.tx.is_party(parent, cx.me.id)?)
+    {
+        return Ok(sent);
     }
-    match sent.recipient {
-        Some(recipient) => Ok(cx.tx.member(recipient)?.name.to_string()),
-        None => Ok(sent.audience),
+    Err(Error::not_found(format!("there is no message {parent} that you sent or were sent"))
+        .hint("get_messages with include_read shows the ids"))
+}
+
+/// To whom an answer goes: the other party, also when I answer my own message. One who took another
+/// name is found under that.
+fn other_party(cx: &Cx<'_>, sent: &Sent) -> Result<Recipient> {
+    let sender = now_called(cx, sent.sender)?;
+    let member = match sent.recipient {
+        _ if sender.id != cx.me.id => sender,
+        Some(recipient) => now_called(cx, recipient)?,
+        None if sent.is_broadcast => {
+            return Err(Error::invalid(format!("{} is your own broadcast", sent.id))
+                .hint("call broadcast again, or name a recipient"));
+        }
+        None => return Recipient::parse(&sent.audience),
+    };
+    Ok(Recipient::Member(member.name.to_string()))
+}
+
+fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
+    let member = cx.tx.member(member)?;
+    match member.moved_to {
+        Some(moved_to) => cx.tx.member(moved_to),
+        None => Ok(member),
     }
 }
 
