@@ -62,7 +62,8 @@ impl Tool for Register {
         let profile = Profile::check(params)?;
         let wished = params.name.as_deref().map(MemberName::parse).transpose()?;
         let renamed = match wished {
-            Some(wished) if wished.as_str() != cx.me.name.as_str() => rename(cx, &wished)?,
+            // Another spelling of my name is my name.
+            Some(wished) if wished != cx.me.name => rename(cx, &wished)?,
             _ => None,
         };
         let member = profile.apply(cx)?;
@@ -165,10 +166,6 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     if !cx.me.is_session {
         return Err(Error::refused(format!("you speak as `{}` here", cx.me.name))
             .hint("a command has the name that --as gives it; only a session can change its own"));
-    }
-    if *wished == cx.me.name {
-        return Err(Error::refused(format!("you are `{}` already", cx.me.name))
-            .hint("names are the same in capitals and small letters"));
     }
     let mut reason = None;
     let mut seat = cx.seats.claim(wished)?;
