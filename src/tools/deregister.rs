@@ -54,7 +54,7 @@ impl fmt::Display for Output {
             let mail = crate::view::text::messages(self.unread);
             write!(
                 f,
-                " with {mail} unread; they stay, and register with this name brings them back"
+                " with {mail} unread; unread mail stays, and register with this name brings it back"
             )?;
         }
         Ok(())

@@ -237,7 +237,8 @@ impl Act {
         }
         let (command, arguments) = said.split_once(' ').unwrap_or((said, "{}"));
         Entry::with_command(command).unwrap_or_else(|| panic!("no command {command}: {line}"));
-        let arguments = serde_json::from_str(arguments).unwrap_or_else(|err| panic!("{line}: {err}"));
+        let arguments =
+            serde_json::from_str(arguments).unwrap_or_else(|err| panic!("{line}: {err}"));
         Some(Act::Say { speaker: speaker.to_owned(), command: command.to_owned(), arguments })
     }
 }
@@ -304,13 +305,12 @@ impl Stage {
             }
             Way::Mcp if speaker != name::HUMAN => {
                 let table = &self.table;
-                let agent =
-                    self.agents.entry(speaker.to_owned()).or_insert_with(|| {
-                        match speaker.split_once('/') {
-                            Some((client, _)) => table.session(&[], client, &[]),
-                            None => table.agent(speaker),
-                        }
-                    });
+                let agent = self.agents.entry(speaker.to_owned()).or_insert_with(|| match speaker
+                    .split_once('/')
+                {
+                    Some((client, _)) => table.session(&[], client, &[]),
+                    None => table.agent(speaker),
+                });
                 agent.call(entry.name, Value::Object(arguments)).text
             }
             Way::Mcp | Way::Commands => {
