@@ -14,6 +14,8 @@ pub const LINE_CHARS: usize = 200;
 pub const CAPABILITIES: usize = 20;
 /// Characters of one capability.
 pub const CAPABILITY_CHARS: usize = 64;
+/// Characters of a client's name, and of its version, as it tells them.
+pub const CLIENT_CHARS: usize = 64;
 /// Where counts of unread messages stop: they are shown as `99+`.
 pub const COUNT_STOPS_AT: usize = 100;
 /// Messages in one result, unless the caller asks for another number.

@@ -164,8 +164,7 @@ fn history(cx: &mut Cx<'_>, params: &Params, limit: i64) -> Result<Output> {
     let from: Option<MemberId> = match &params.from {
         Some(name) => {
             let member = cx.tx.member_named(name)?.ok_or_else(|| {
-                let shown: String = name.chars().take(limits::LINE_CHARS).collect();
-                Error::not_found(format!("no member named {}", sanitize::field(&shown)))
+                Error::not_found(format!("no member named {}", sanitize::quote(name)))
                     .hint("list_members with include_left shows everybody")
             })?;
             Some(member.id)

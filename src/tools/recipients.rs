@@ -71,8 +71,7 @@ impl Cx<'_> {
         let names = members.iter().map(|found| found.member.name.as_str());
         let near = name::nearest(wanted, names)
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-        let shown: String = wanted.chars().take(limits::LINE_CHARS).collect();
-        Ok(Error::not_found(format!("no member named {}", sanitize::field(&shown)))
+        Ok(Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
             .hint(format!("{near}{}", self.known()?)))
     }
 
@@ -107,7 +106,6 @@ impl Cx<'_> {
         roles.dedup();
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
-            let shown: String = role.chars().take(limits::LINE_CHARS).collect();
             let known = match roles.as_slice() {
                 [] => "nobody else has a role; register sets one".to_owned(),
                 roles => format!("known roles: {}", text::list(roles, 20)),
@@ -116,7 +114,7 @@ impl Cx<'_> {
             let nobody = if mine { "nobody but you" } else { "nobody here" };
             return Err(Error::not_found(format!(
                 "{nobody} has the role {}",
-                sanitize::field(&shown)
+                sanitize::quote(role)
             ))
             .hint(known));
         }

@@ -105,8 +105,7 @@ impl Profile {
             Some(role) => {
                 let role = role.strip_prefix('@').unwrap_or(role);
                 MemberName::any(role).map_err(|_| {
-                    let shown: String = role.chars().take(limits::LINE_CHARS).collect();
-                    Error::invalid(format!("{} is not a role", sanitize::field(&shown))).hint(
+                    Error::invalid(format!("{} is not a role", sanitize::quote(role))).hint(
                         "a role is one word of A-Z, a-z, 0-9, `.`, `_` and `-`, 64 at most, such \
                          as `reviewer`; say the rest in `note`",
                     )
