@@ -7,6 +7,8 @@
     reason = "a test that panics has failed"
 )]
 
+// What must be refused, and what must be shown harmlessly.
+mod bad_input;
 // What `init` does to the clients' files, with golden folders.
 mod init;
 // Transcripts, each played in process, as commands and over MCP.
