@@ -82,19 +82,19 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
             serve::run(&parsed::<serve::Args>(matches)?, workspace, config)
         }
         "init" => {
-            let args = parsed::<init::Args>(matches)?;
+            let wanted = parsed::<init::Args>(matches)?;
             if db_path.is_some() {
                 return Err(Error::usage("init writes files for the workspace's own table")
                     .hint("to use another table, set TEAM_TABLE_DB where you start your agents"));
             }
-            set_up(&args, looker(workspace), config, &mut out)
+            set_up(&wanted, looker(workspace), config, &mut out)
         }
         "status" => {
             commands::status::run(&mut looker(workspace), matches.get_flag("json"), &mut out)
         }
         "log" => {
-            let args = parsed::<log::Args>(matches)?;
-            log::run(&args, looker(workspace), matches.get_flag("json"), &mut out)
+            let wanted = parsed::<log::Args>(matches)?;
+            log::run(&wanted, looker(workspace), matches.get_flag("json"), &mut out)
         }
         "reset" => reset::run(&parsed::<reset::Args>(matches)?, looker(workspace)),
         "where" => commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0),

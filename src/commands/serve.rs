@@ -1,6 +1,6 @@
 //! `serve`: the MCP server that an agent's client starts.
 
-use std::sync::Arc;
+use std::{io::IsTerminal as _, sync::Arc};
 
 use clap::ValueEnum;
 
@@ -46,6 +46,11 @@ pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8
             Error::usage(format!("{from}: {err}")).hint(err.hint_text().unwrap_or_default())
         })?),
     };
+    if std::io::stdin().is_terminal() {
+        super::say(
+            "serve speaks MCP on stdin and stdout: an agent's client starts it (Ctrl-C ends it)",
+        );
+    }
     let agent = Agent { family: "agent".to_owned(), ..Agent::default() };
     let who = Who::Session { agent, wish };
     let desk = Desk::new(workspace, Arc::clone(config), who, Front::Tools);

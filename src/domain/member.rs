@@ -17,6 +17,10 @@ const LEFT_AFTER: i64 = 7 * DAY;
 
 /// The facts that a member's state follows from.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are facts that do not depend on each other"
+)]
 pub struct Presence {
     /// The human, or a member that the command line speaks as: it never has a seat.
     pub seatless: bool,

@@ -4,17 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, content::Content, send_message};
+use super::{
+    Access, Cx, Tool,
+    content::Content,
+    send_message::{self, Audience},
+};
 use crate::{
     domain::{id::MessageId, member::State},
-    error::{Error, Result},
+    error::Result,
     view::text,
 };
 
 pub(super) struct Broadcast;
-
-/// What a broadcast is written to.
-pub(super) const EVERYONE: &str = "everyone";
 
 /// Send a message to all agents; only what everyone must know
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
@@ -40,13 +41,8 @@ impl Tool for Broadcast {
         let body = &params.content.0;
         Cx::check_body(body)?;
         let members = cx.everyone()?;
-        if members.is_empty() {
-            return Err(Error::refused("nobody else is here or was in the last 24 hours").hint(
-                "who sits down within the next hour would not get it either: nothing was sent",
-            ));
-        }
         cx.count_message()?;
-        let sent = send_message::send(cx, Some(EVERYONE.to_owned()), &members, None, body)?;
+        let sent = send_message::send(cx, &Audience::Everyone, &members, None, body)?;
         Ok(Output { id: sent.id, recipients: sent.recipients })
     }
 }
@@ -55,6 +51,11 @@ impl Tool for Broadcast {
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.recipients.len();
+        if n == 0 {
+            // Only the human can be alone: to everyone else the human is there.
+            let id = self.id;
+            return write!(f, "queued {id}: no agent is here yet; who comes within 24 h gets it");
+        }
         let n_away =
             self.recipients.iter().filter(|one| matches!(one.shown, State::Away(_))).count();
         let names: Vec<String> =

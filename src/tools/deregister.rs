@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, Cx, SeatChange, Tool, sit};
-use crate::error::{Error, Result};
+use crate::{
+    domain::id::SessionId,
+    error::{Error, Result},
+};
 
 pub(super) struct Deregister;
 
@@ -31,7 +34,7 @@ impl Tool for Deregister {
             return Err(Error::refused("the human does not leave")
                 .hint("to take a member out, name it with --as"));
         }
-        if !cx.me.is_session && cx.is_held(&cx.tx.member(cx.me.id)?) && cx.me.reads_as.0 > 0 {
+        if !cx.me.is_session && cx.me.reads_as != SessionId::NOBODY {
             return Err(Error::refused(format!(
                 "a session sits on the seat of `{}`, and only it can leave",
                 cx.me.name

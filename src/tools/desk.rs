@@ -234,7 +234,10 @@ impl Desk {
         let now = self.now();
         self.open(Some(turn), now)?;
         let outcome = self.transact(None, true, now)?;
-        self.take_over(outcome, now).map(drop)
+        // What the session has to know comes with its first result.
+        let head = self.take_over(outcome, now).head;
+        self.notices.splice(0..0, head);
+        Ok(())
     }
 
     /// Runs a call.
@@ -254,7 +257,7 @@ impl Desk {
             return Err(Error::needs_write());
         }
         let outcome = self.transact(Some(job), turn.is_some(), now)?;
-        self.take_over(outcome, now)
+        Ok(self.take_over(outcome, now))
     }
 
     /// Looks at the table as the human would, without a sign of life and without marking anything.
@@ -418,7 +421,7 @@ impl Desk {
     }
 
     /// After the commit: what was decided becomes so.
-    fn take_over(&mut self, outcome: Outcome, now: Time) -> Result<Answer> {
+    fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
         let Outcome { reply, effects, mut seated, badge, new_seat, beat } = outcome;
         if new_seat {
             self.introduce |= seated.notices.is_empty();
@@ -455,7 +458,7 @@ impl Desk {
             Ok(reply) => (reply.text, reply.json, None),
             Err(err) => (format!("error: {}", err.explain()), serde_json::Value::Null, Some(err)),
         };
-        Ok(Answer { head, body, badge, json, handing: effects.handing, error })
+        Answer { head, body, badge, json, handing: effects.handing, error }
     }
 }
 

@@ -107,6 +107,16 @@ impl MemberLine {
     }
 }
 
+impl MemberLine {
+    /// `codex-1 (idle 12 min, role `reviewer`)`.
+    pub fn brief(&self) -> String {
+        match self.role.as_str() {
+            "" => format!("{} ({})", self.name, self.shown),
+            role => format!("{} ({}, role {})", self.name, self.shown, sanitize::field(role)),
+        }
+    }
+}
+
 /// Lists members as far as a result has room, and says how many are left out.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -151,8 +151,10 @@ pub struct Job {
     pub entry: &'static Entry,
     pub waits: Option<Duration>,
     pub only_looks: bool,
-    run: Box<dyn Fn(&mut Cx<'_>) -> Result<Reply> + Send + Sync>,
+    run: Box<Run>,
 }
+
+type Run = dyn Fn(&mut Cx<'_>) -> Result<Reply> + Send + Sync;
 
 impl Job {
     /// A call whose parameters were wrong: it seats the caller like any other, and fails.

@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, sit};
 use crate::{
-    domain::{limits, member::State, message, name::MemberName},
+    domain::{
+        limits,
+        member::State,
+        message,
+        name::{self, MemberName},
+    },
     error::{Error, Result},
     store::{Event, Joining, Member},
     view::{
@@ -208,36 +213,53 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     Ok(reason)
 }
 
+/// At most 2,000 characters: the names first, the notes as far as there is room.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "you are `{}`", self.name)?;
+        let mut text = format!("you are `{}`", self.name);
         if let Some(reason) = &self.renamed {
-            write!(f, " ({reason})")?;
+            text.extend([" (", reason, ")"]);
         }
         if !self.role.is_empty() {
-            write!(f, ", role {}", sanitize::field(&self.role))?;
+            text.extend([", role ", &sanitize::field(&self.role)]);
         }
-        let agents: Vec<String> = self
-            .others
-            .iter()
-            .map(|other| {
-                let role = match other.role.as_str() {
-                    "" => String::new(),
-                    role => format!(", role {}", sanitize::field(role)),
-                };
-                format!("{} ({}{role})", other.name, other.shown)
-            })
-            .collect();
-        match self.others.iter().any(|other| other.name != crate::domain::name::HUMAN) {
-            true => write!(f, "; also here: {}", text::list(&agents, 15))?,
-            false => f.write_str("; no other agent is here yet")?,
+        let mail = match self.unread {
+            0 => "no unread messages".to_owned(),
+            n => text::badge(n, &self.senders, self.front),
+        };
+        let mut room = limits::DIGEST_CHARS
+            .saturating_sub(text.chars().count() + mail.chars().count() + ASIDE);
+        let agents = fitting(self.others.iter().map(MemberLine::brief), &mut room);
+        if self.others.iter().any(|other| other.name != name::HUMAN) {
+            text.extend(["; also here: ", &agents.join(", ")]);
+            if agents.len() < self.others.len() {
+                let rest = self.others.len() - agents.len();
+                text.extend([" and ", &rest.to_string(), " more (list_members)"]);
+            }
+        } else {
+            text.push_str("; no other agent is here yet");
         }
-        for other in self.others.iter().filter(|other| !other.note.is_empty()).take(4) {
-            write!(f, "\n{} works on {}", other.name, sanitize::field(&other.note))?;
-        }
-        match self.unread {
-            0 => f.write_str("\nno unread messages"),
-            n => write!(f, "\n{}", text::badge(n, &self.senders, self.front)),
-        }
+        let notes = self.others.iter().filter(|other| !other.note.is_empty());
+        let notes = notes
+            .map(|other| format!("\n{} works on {}", other.name, sanitize::field(&other.note)));
+        text.extend(fitting(notes, &mut room));
+        write!(f, "{text}\n{mail}")
     }
+}
+
+/// Characters for the words between the parts.
+const ASIDE: usize = 100;
+
+/// The first texts, as far as there is room.
+fn fitting(texts: impl Iterator<Item = String>, room: &mut usize) -> Vec<String> {
+    let mut kept = Vec::new();
+    for text in texts {
+        let size = text.chars().count() + 2;
+        if size > *room {
+            break;
+        }
+        *room -= size;
+        kept.push(text);
+    }
+    kept
 }

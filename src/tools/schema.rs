@@ -121,8 +121,9 @@ fn unknown(entry: &'static Entry, name: &str) -> Error {
     let err =
         Error::invalid(format!("unknown parameter {}; {}", sanitize::quote(name), takes(entry)));
     match name {
-        "sender" | "agent_name" | "from_agent" | "as" => err.hint("the sender is always you"),
-        "from" => err.hint("the sender is always you"),
+        "sender" | "agent_name" | "from_agent" | "from" | "as" => {
+            err.hint("the sender is always you")
+        }
         "to" => err.hint("the parameter is called `recipient`"),
         "body" | "text" | "message" => err.hint("the parameter is called `content`"),
         _ => err,

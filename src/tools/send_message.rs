@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Error, Result},
     fault,
-    store::{Event, Member, NewMessage, Sent},
+    store::{Event, Member, NewMessage},
     view::text,
 };
 
@@ -64,61 +64,52 @@ impl Tool for SendMessage {
         let body = &params.content.0;
         Cx::check_body(body)?;
         let recipient = params.recipient.as_deref().filter(|name| !name.trim().is_empty());
-        let recipient = match (recipient, params.reply_to) {
-            (Some(recipient), _) => Some(Recipient::parse(recipient)?),
-            (None, Some(_)) => None,
-            (None, None) => {
+        let recipient = recipient.map(Recipient::parse).transpose()?;
+        // Checked in any case: a reply to a message that is not there is refused.
+        let other = params.reply_to.map(|parent| other_party(cx, parent)).transpose()?;
+        let (audience, members) = match recipient.or(other) {
+            Some(Recipient::Role(role)) => {
+                let members = cx.with_role(&role)?;
+                (Audience::Role(role), members)
+            }
+            Some(Recipient::Member(name)) => (Audience::Member, vec![cx.recipient(&name)?]),
+            None => {
                 return Err(Error::invalid("missing parameter `recipient`").hint(
                     "name a member, `human` or @role; or answer a message with `reply_to` alone",
                 ));
             }
         };
-        let answered = match params.reply_to {
-            Some(parent) => Some(answered(cx, parent)?),
-            None => None,
-        };
-        let recipient = match (recipient, answered) {
-            (Some(recipient), _) => Some(recipient),
-            (None, Some(sent)) => Some(other_party(cx, &sent)?),
-            (None, None) => None,
-        };
-        let (audience, members) = match recipient {
-            Some(Recipient::Role(role)) => (Some(format!("@{role}")), cx.with_role(&role)?),
-            Some(Recipient::Member(name)) => (None, vec![cx.recipient(&name)?]),
-            None => (None, Vec::new()),
-        };
         cx.count_message()?;
-        send(cx, audience, &members, params.reply_to, body)
+        send(cx, &audience, &members, params.reply_to, body)
     }
 }
 
-/// The message that is answered: one that I sent or was sent, also under a name I had before.
-fn answered(cx: &Cx<'_>, parent: MessageId) -> Result<Sent> {
-    if let Some(sent) = cx.tx.sent(parent)?
-        && (cx.me.is_human || sent.is_broadcast || cx.tx.is_party(parent, cx.me.id)?)
-    {
-        return Ok(sent);
-    }
-    Err(Error::not_found(format!("there is no message {parent} that you sent or were sent"))
-        .hint("get_messages with include_read shows the ids"))
-}
-
-/// To whom an answer goes: the other party, also when I answer my own message. One who took another
-/// name is found under that.
-fn other_party(cx: &Cx<'_>, sent: &Sent) -> Result<Recipient> {
-    let sender = now_called(cx, sent.sender)?;
-    let member = match sent.recipient {
-        _ if sender.id != cx.me.id => sender,
-        Some(recipient) => now_called(cx, recipient)?,
-        None if sent.is_broadcast => {
-            return Err(Error::invalid(format!("{} is your own broadcast", sent.id))
-                .hint("call broadcast again, or name a recipient"));
+/// To whom an answer goes: the other party, also when I answer my own message. One who moved is
+/// found under the new name.
+fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
+    let me = cx.me.id;
+    let sent = match cx.tx.sent(parent)? {
+        Some(sent) if sent.is_broadcast || cx.me.is_human || cx.tx.is_party(parent, me)? => sent,
+        _ => {
+            return Err(Error::not_found(format!(
+                "there is no message {parent} that you sent or were sent"
+            ))
+            .hint("get_messages with include_read shows the ids"));
         }
-        None => return Recipient::parse(&sent.audience),
     };
-    Ok(Recipient::Member(member.name.to_string()))
+    let sender = now_called(cx, sent.sender)?;
+    let other = if sender.id == me { sent.recipient } else { Some(sender.id) };
+    let Some(other) = other else {
+        return match sent.audience.strip_prefix('@') {
+            Some(role) => Ok(Recipient::Role(role.to_owned())),
+            None => Err(Error::invalid(format!("{parent} is your own broadcast"))
+                .hint("call broadcast again, or name the recipient too")),
+        };
+    };
+    Ok(Recipient::Member(now_called(cx, other)?.name.to_string()))
 }
 
+/// The member itself, or what it became with its last change of name.
 fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
     let member = cx.tx.member(member)?;
     match member.moved_to {
@@ -127,23 +118,28 @@ fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
     }
 }
 
+/// What a message is written to.
+#[derive(Debug, Clone)]
+pub(super) enum Audience {
+    Member,
+    Role(String),
+    Everyone,
+}
+
 /// Stores the message and a delivery for each recipient.
 pub(super) fn send(
     cx: &mut Cx<'_>,
-    audience: Option<String>,
+    audience: &Audience,
     members: &[Found],
     reply_to: Option<MessageId>,
     body: &str,
 ) -> Result<Output> {
-    let is_broadcast = audience.as_deref() == Some(super::broadcast::EVERYONE);
-    let only: Option<MemberId> = match members {
-        [one] if audience.is_none() => Some(one.member.id),
-        _ => None,
-    };
-    let written_to = match (&audience, members) {
-        (Some(audience), _) => audience.clone(),
-        (None, [one, ..]) => one.member.name.to_string(),
-        (None, []) => return Err(Error::internal("a message without a recipient")),
+    let is_broadcast = matches!(audience, Audience::Everyone);
+    let (written_to, only) = match (audience, members) {
+        (Audience::Member, [one, ..]) => (one.member.name.to_string(), Some(one.member.id)),
+        (Audience::Member, []) => return Err(Error::internal("a message without a recipient")),
+        (Audience::Role(role), _) => (format!("@{role}"), None),
+        (Audience::Everyone, _) => ("everyone".to_owned(), None),
     };
     let new = NewMessage {
         sender: cx.me.id,
@@ -172,6 +168,7 @@ pub(super) fn send(
     let event =
         Event { actor: cx.me.name.as_str(), kind: "message.sent", message: Some(id), detail: None };
     cx.tx.log(cx.now, &event)?;
+    let audience = (!matches!(audience, Audience::Member)).then_some(written_to);
     Ok(Output { id, audience, recipients })
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Seated {
     pub beat_at: Time,
     /// The client told a key since: it may lead to another member.
     pub key_is_new: bool,
+    /// The client has told a key.
+    pub has_key: bool,
     /// What the next result is to begin with.
     pub notices: Vec<String>,
 }
@@ -174,9 +176,16 @@ impl Sitting<'_> {
             epoch,
             beat_at: now,
             key_is_new: false,
+            has_key: false,
             notices: Vec::new(),
         })
     }
+}
+
+/// Tells a session that it keeps its name, and what it lost.
+fn still(what: &str, name: &MemberName, is_empty: bool) -> String {
+    let lost = if is_empty { " (register sets your role and note again)" } else { "" };
+    format!("{what}; you are still `{name}`{lost}")
 }
 
 /// A session over MCP that looks for a seat.
@@ -221,11 +230,11 @@ impl Place<'_> {
         {
             let mut seated = self.enter(&before.name, true)?;
             seated.seat = Some(Arc::clone(seat));
-            seated.notices = vec![format!("{what}; you are still `{}`", before.name)];
+            seated.notices = vec![still(&what, &before.name, before.epoch != self.epoch)];
             return Ok(seated);
         }
         if let Some(seat) = self.sitting.seats.claim(&before.name)? {
-            let notice = format!("{what}; you are still `{}`", before.name);
+            let notice = still(&what, &before.name, before.epoch != self.epoch);
             return self.take(seat, true, vec![notice]);
         }
         let seat = self.first_free(before.name.variants())?;
@@ -245,12 +254,22 @@ impl Place<'_> {
                 self.tx.set_session_key(before.hands_as, key)?;
             }
             self.tx.beat(before.member, self.now)?;
-            Ok(Seated { key_is_new: false, beat_at: self.now, ..before.clone() })
+            let has_key = self.agent.key.is_some();
+            Ok(Seated { key_is_new: false, has_key, beat_at: self.now, ..before.clone() })
         };
-        let Some(seat) = self.seat_by_key()? else { return stay() };
+        let is_new_helper = self.agent.parent_key.is_some() && !before.has_key;
+        let (seat, by_right) = match self.seat_by_key()? {
+            Some(seat) => (seat, true),
+            None if is_new_helper => (self.seat_by_family()?, false),
+            None => return stay(),
+        };
         let name = seat.name().clone();
-        let notice = format!("you are `{name}` again: your client resumed that session");
-        let mut seated = self.take(seat, true, vec![notice])?;
+        let notice = if by_right {
+            format!("you are `{name}` again: your client resumed that session")
+        } else {
+            format!("you are `{name}`")
+        };
+        let mut seated = self.take(seat, by_right, vec![notice])?;
         let removed = self.tx.move_member(before.member, seated.member, self.now)?;
         log(self.tx, &before.name, "member.moved", Some(name.as_str()), self.now)?;
         tracing::debug!(removed, "moved from {} to {name}", before.name);
@@ -358,6 +377,7 @@ impl Place<'_> {
             epoch: self.epoch,
             beat_at: now,
             key_is_new: false,
+            has_key: agent.key.is_some(),
             notices,
         })
     }

@@ -87,7 +87,7 @@ impl ServerHandler for Server {
             .unwrap_or_else(|err| Job::refusing(entry, &err));
         let answer = self.answer(&job, &context).await;
         match answer {
-            Ok(answer) => Ok(result(answer)),
+            Ok(answer) => Ok(result(&answer)),
             Err(err) if err.kind() == Kind::Busy => Ok(failure(&err)),
             Err(err) if err.kind() == Kind::Internal => {
                 log(entry, &err);
@@ -222,7 +222,7 @@ fn describe(entry: &'static Entry) -> Tool {
     tool.with_meta(meta)
 }
 
-fn result(answer: Answer) -> CallToolResponse {
+fn result(answer: &Answer) -> CallToolResponse {
     let is_error = answer.error.is_some();
     let content = vec![ContentBlock::text(answer.text())];
     if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }.into()

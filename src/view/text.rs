@@ -59,7 +59,7 @@ impl Header<'_> {
     fn with(&self, age: &str) -> String {
         let mut line = format!("{} {} to {}{age}", self.id, self.sender, self.to);
         if let Some(parent) = self.reply_to {
-            line.push_str(&format!(", reply to {parent}"));
+            line.extend([", reply to ", &parent.to_string()]);
         }
         if self.kind == Kind::Auto && self.sender != name::TEAM_TABLE {
             line.push_str(", written by a program");

@@ -393,7 +393,7 @@ fn long_client_names() {
     let mut ada = table.agent("ada");
     long.call("heartbeat", json!({}));
     let list = ada.call("list_members", json!({})).text;
-    assert!(list.starts_with("3 members\n") && list.contains("\nada (you)"), "{list}");
+    assert!(list.contains("\nada (you)"), "{list}");
     assert!(list.len() < 1_000, "{}", list.len());
 }
 
