@@ -9,9 +9,15 @@
 
 // What must be refused, and what must be shown harmlessly.
 mod bad_input;
+// What models are shown, and what the tables and the README promise.
+mod contract;
+// Arbitrary arguments into every tool.
+mod fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod init;
 // Transcripts, each played in process, as commands and over MCP.
 mod scripts;
 // A workspace for one test, and the tests' MCP client.
 mod support;
+// Rules about the sources themselves.
+mod tidy;
