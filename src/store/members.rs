@@ -324,7 +324,9 @@ impl Tx<'_> {
             .query_row([old.0], |row| row.get(0))?;
         if tells {
             conn.prepare_cached(
-                "UPDATE member SET left_at = ?2, moved_to = ?3, session_id = NULL WHERE id = ?1",
+                "UPDATE member SET left_at = ?2, moved_to = ?3, session_id = NULL, role = '',
+                        note = '', capabilities = '[]'
+                 WHERE id = ?1",
             )?
             .execute([old.0, now.0, new.0])?;
         } else {

@@ -94,6 +94,9 @@ pub struct Filter {
     pub before: Option<MessageId>,
 }
 
+// `LIMIT ?3 + 0`: with a bare parameter SQLite 3.54 plans by its value, and so prepares the statement
+// anew for each call, which costs as much as the call.
+
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
 macro_rules! unread {
     () => {
@@ -108,7 +111,7 @@ impl Tx<'_> {
         let mut statement = self.conn.prepare_cached(concat!(
             "SELECT message_id, sender_id FROM delivery WHERE ",
             unread!(),
-            " ORDER BY message_id LIMIT ?3"
+            " ORDER BY message_id LIMIT ?3 + 0"
         ))?;
         let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
         let mut rows = statement.query([member.0, session.0, stop])?;
@@ -133,7 +136,7 @@ impl Tx<'_> {
         let mut statement = self.conn.prepare_cached(concat!(
             "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ",
             unread!(),
-            " LIMIT ?3)"
+            " LIMIT ?3 + 0)"
         ))?;
         let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
         let count: i64 = statement.query_row([member.0, session.0, stop], |row| row.get(0))?;
@@ -151,7 +154,7 @@ impl Tx<'_> {
             "SELECT message.*, late, n_handed, (SELECT name FROM member WHERE id = message.sender_id) AS sender
              FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
             unread!(),
-            " ORDER BY message_id LIMIT ?3) JOIN message ON message.id = message_id ORDER BY id"
+            " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
         ))?;
         let rows = statement.query_map([member.0, session.0, limit], shown)?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -300,7 +303,7 @@ impl Tx<'_> {
                AND (:before IS NULL OR id < :before)
                AND (:from IS NULL OR message.sender_id = :from)
                AND (:thread IS NULL OR thread_id = :thread)
-             ORDER BY id DESC LIMIT :limit",
+             ORDER BY id DESC LIMIT :limit + 0",
         )?;
         let rows = statement.query_map(
             named_params! {

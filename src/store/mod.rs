@@ -102,25 +102,21 @@ impl Store {
 
     /// Runs a transaction that only reads; a write in it fails with [`Kind::NeedsWrite`].
     pub fn read<T>(&mut self, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-        self.run(TransactionBehavior::Deferred, f)
+        self.run("BEGIN", f)
     }
 
     /// Runs a transaction that may write. The caller holds the turn to write.
     pub fn write<T>(&mut self, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-        self.run(TransactionBehavior::Immediate, f)
+        self.run("BEGIN IMMEDIATE", f)
     }
 
-    fn run<T>(
-        &mut self,
-        behavior: TransactionBehavior,
-        f: impl FnOnce(&Tx<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let writable = matches!(behavior, TransactionBehavior::Immediate);
-        let work = |conn: &mut Connection| {
-            let transaction = conn.transaction_with_behavior(behavior)?;
-            schema::check_version(schema::version(&transaction)?)?;
+    fn run<T>(&mut self, begin: &str, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
+        let writable = begin == "BEGIN IMMEDIATE";
+        let work = |conn: &Connection| {
+            let transaction = Transaction::begin(conn, begin)?;
+            schema::check_version(schema::version(conn)?)?;
             crate::fault::point("after_lock");
-            let value = f(&Tx { conn: &transaction, writable })?;
+            let value = f(&Tx { conn, writable })?;
             crate::fault::point("before_commit");
             transaction.commit()?;
             if writable {
@@ -128,7 +124,7 @@ impl Store {
             }
             Ok(value)
         };
-        work(&mut self.conn).map_err(|err| at(&self.path, err))
+        work(&self.conn).map_err(|err| at(&self.path, err))
     }
 
     fn is_wal(&self) -> Result<bool> {
@@ -154,6 +150,39 @@ impl Store {
     }
 }
 
+/// Rolls back when it is dropped without a commit. rusqlite's own would parse its statements anew
+/// each time.
+struct Transaction<'a> {
+    conn: &'a Connection,
+}
+
+impl<'a> Transaction<'a> {
+    fn begin(conn: &'a Connection, sql: &str) -> Result<Transaction<'a>> {
+        command(conn, sql)?;
+        Ok(Transaction { conn })
+    }
+
+    fn commit(self) -> Result<()> {
+        // Where the commit fails, dropping rolls back.
+        command(self.conn, "COMMIT")
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.conn.is_autocommit()
+            && let Err(err) = command(self.conn, "ROLLBACK")
+        {
+            tracing::error!("cannot roll back: {err}");
+        }
+    }
+}
+
+fn command(conn: &Connection, sql: &str) -> Result<()> {
+    conn.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
 impl Tx<'_> {
     /// Whether this transaction may write.
     pub fn is_writable(&self) -> bool {
@@ -165,18 +194,13 @@ impl Tx<'_> {
         if !self.writable {
             return f();
         }
-        self.command("SAVEPOINT attempt")?;
+        command(self.conn, "SAVEPOINT attempt")?;
         let result = f();
         if result.is_err() {
-            self.command("ROLLBACK TO attempt")?;
+            command(self.conn, "ROLLBACK TO attempt")?;
         }
-        self.command("RELEASE attempt")?;
+        command(self.conn, "RELEASE attempt")?;
         result
-    }
-
-    fn command(&self, sql: &str) -> Result<()> {
-        self.conn.prepare_cached(sql)?.execute([])?;
-        Ok(())
     }
 
     /// Every method that writes asks this first.
@@ -189,7 +213,8 @@ fn configure(conn: &Connection) -> Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.execute_batch(
-        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL;",
+        "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL;
+         PRAGMA cache_size = -1024;",
     )?;
     Ok(())
 }
