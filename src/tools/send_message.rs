@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, content::Content, recipients::Found};
+use super::{
+    Access, Cx, Tool,
+    content::{Addressee, Content},
+    recipients::Found,
+};
 use crate::{
     domain::{
         id::{MemberId, MessageId},
@@ -24,8 +28,9 @@ pub(super) struct SendMessage;
 #[command(allow_missing_positional = true)]
 pub(super) struct Params {
     /// Name, `human` or @role; not needed with reply_to
-    #[arg(required_unless_present = "reply_to")]
-    recipient: Option<String>,
+    #[serde(default)]
+    #[command(flatten)]
+    recipient: Addressee,
     #[command(flatten)]
     content: Content,
     /// Id of the message you answer
@@ -63,7 +68,7 @@ impl Tool for SendMessage {
     fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
         let body = &params.content.0;
         Cx::check_body(body)?;
-        let recipient = params.recipient.as_deref().filter(|name| !name.trim().is_empty());
+        let recipient = params.recipient.0.as_deref().filter(|name| !name.trim().is_empty());
         let recipient = recipient.map(Recipient::parse).transpose()?;
         // Checked in any case: a reply to a message that is not there is refused.
         let other = params.reply_to.map(|parent| other_party(cx, parent)).transpose()?;
