@@ -9,6 +9,8 @@
 
 // What must be refused, and what must be shown harmlessly.
 mod bad_input;
+// The command line: help, exit codes, who speaks, stdout and stderr.
+mod cli;
 // What models are shown, and what the tables and the README promise.
 mod contract;
 // Arbitrary arguments into every tool.
