@@ -133,7 +133,14 @@ impl Profile {
             role != before.role || note != before.note || capabilities != before.capabilities;
         if changed {
             cx.tx.set_profile(cx.me.id, &role, &note, &capabilities)?;
-            let detail = format!("role {role}, note {note}");
+            let good_at = capabilities.join(", ");
+            let said = [("role", &role), ("note", &note), ("good at", &good_at)];
+            let said: Vec<String> = said
+                .into_iter()
+                .filter(|(_, text)| !text.is_empty())
+                .map(|(what, text)| format!("{what} {text}"))
+                .collect();
+            let detail = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
             sit::log(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
         }
         Ok(Member { role, note, capabilities, ..before })
