@@ -117,9 +117,9 @@ fn escaped(text: &str) -> String {
     let plain = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '`' && c != '\\';
     text.chars().fold(String::new(), |mut shown, c| {
         if plain(c) {
-            shown.push(c)
+            shown.push(c);
         } else {
-            shown.extend(c.escape_unicode())
+            shown.extend(c.escape_unicode());
         }
         shown
     })

@@ -126,8 +126,8 @@ impl Args for Addressee {
 impl FromArgMatches for Addressee {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Addressee, clap::Error> {
         let lone = matches.contains_id("body_file").then_some("content");
-        let ids = ["recipient"].into_iter().chain(lone);
-        Ok(Addressee(ids.filter_map(|id| matches.get_one::<String>(id)).next().cloned()))
+        let mut ids = ["recipient"].into_iter().chain(lone);
+        Ok(Addressee(ids.find_map(|id| matches.get_one::<String>(id)).cloned()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

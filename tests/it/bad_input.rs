@@ -4,6 +4,8 @@
 //! right; what the agent can mend is a failed tool result, the rest is a JSON-RPC error; and nothing
 //! is stored. Texts over 200 characters are cut in the snapshots, not in the answers.
 
+#![expect(clippy::needless_pass_by_value, reason = "`json!` reads better without a `&`")]
+
 use std::fmt::Write as _;
 
 use proptest::prelude::*;

@@ -28,16 +28,12 @@ impl Record {
         stdin: &str,
     ) -> Output {
         let output = table.run_with(args, env, stdin);
-        let set: String = env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
-        let args: Vec<String> = args
-            .iter()
-            .map(
-                |arg| {
-                    if arg.contains([' ', '\n']) { format!("{arg:?}") } else { (*arg).to_owned() }
-                },
-            )
-            .collect();
-        self.note(table, &format!("{set}team-table {}", args.join(" ")), &output);
+        let set = env.iter().map(|(name, value)| format!("{name}={value}"));
+        let args = args.iter().map(|arg| {
+            if arg.contains([' ', '\n']) { format!("{arg:?}") } else { (*arg).to_owned() }
+        });
+        let words: Vec<String> = set.chain(["team-table".to_owned()]).chain(args).collect();
+        self.note(table, &words.join(" "), &output);
         output
     }
 
@@ -538,7 +534,9 @@ fn on_a_terminal(
     let mut child = match command.spawn() {
         Ok(child) if cfg!(target_os = "linux") => child,
         _ => {
-            println!("skipped: there is no `script` of util-linux to make a terminal");
+            // Not `println!`: that is shown for tests that fail only.
+            let skipped = "skipped: there is no `script` of util-linux to make a terminal\n";
+            std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
             return None;
         }
     };

@@ -32,7 +32,7 @@ fn collect(root: &Path, folder: &str, into: &mut Vec<(String, String)>) {
         let name = format!("{folder}/{}", path.file_name().unwrap().to_str().unwrap());
         if path.is_dir() {
             collect(root, &name, into);
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
             into.push((name, fs::read_to_string(&path).unwrap()));
         }
     }
