@@ -94,25 +94,39 @@ pub struct Filter {
     pub before: Option<MessageId>,
 }
 
-// `LIMIT ?3 + 0`: with a bare parameter SQLite 3.54 plans by its value, and so prepares the statement
-// anew for each call, which costs as much as the call.
-
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
+///
+/// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a partial index or a LIMIT,
+/// `SQLite` 3.54 plans by its value and prepares the statement anew at each call, which costs as much
+/// as the rest of the call.
 macro_rules! unread {
     () => {
-        "member_id = ?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
+        "member_id = +?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
     };
 }
+
+const UNREAD: &str = concat!(
+    "SELECT message_id, sender_id FROM delivery WHERE ",
+    unread!(),
+    " ORDER BY message_id LIMIT ?3 + 0"
+);
+
+const COUNT_UNREAD: &str =
+    concat!("SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ", unread!(), " LIMIT ?3 + 0)");
+
+const UNREAD_MESSAGES: &str = concat!(
+    "SELECT message.*, late, n_handed,
+            (SELECT name FROM member WHERE id = message.sender_id) AS sender
+     FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
+    unread!(),
+    " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
+);
 
 impl Tx<'_> {
     /// The one unread query, as a count with senders. `session` is the one that sits there now
     /// ([`SessionId::NOBODY`] where none does).
     pub fn unread(&self, member: MemberId, session: SessionId) -> Result<Unread> {
-        let mut statement = self.conn.prepare_cached(concat!(
-            "SELECT message_id, sender_id FROM delivery WHERE ",
-            unread!(),
-            " ORDER BY message_id LIMIT ?3 + 0"
-        ))?;
+        let mut statement = self.conn.prepare_cached(UNREAD)?;
         let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
         let mut rows = statement.query([member.0, session.0, stop])?;
         let mut unread = Unread::default();
@@ -133,11 +147,7 @@ impl Tx<'_> {
 
     /// The same as a number; counts stop.
     pub fn count_unread(&self, member: MemberId, session: SessionId) -> Result<usize> {
-        let mut statement = self.conn.prepare_cached(concat!(
-            "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ",
-            unread!(),
-            " LIMIT ?3 + 0)"
-        ))?;
+        let mut statement = self.conn.prepare_cached(COUNT_UNREAD)?;
         let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
         let count: i64 = statement.query_row([member.0, session.0, stop], |row| row.get(0))?;
         Ok(usize::try_from(count).unwrap_or(0))
@@ -150,12 +160,7 @@ impl Tx<'_> {
         session: SessionId,
         limit: i64,
     ) -> Result<Vec<Shown>> {
-        let mut statement = self.conn.prepare_cached(concat!(
-            "SELECT message.*, late, n_handed, (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
-            unread!(),
-            " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
-        ))?;
+        let mut statement = self.conn.prepare_cached(UNREAD_MESSAGES)?;
         let rows = statement.query_map([member.0, session.0, limit], shown)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -398,4 +403,32 @@ fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
         late: row.get("late")?,
         again: row.get::<_, i64>("n_handed")? > 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, StatementStatus};
+
+    use super::{COUNT_UNREAD, UNREAD, UNREAD_MESSAGES};
+
+    #[test]
+    fn the_unread_query_is_prepared_once_and_served_from_its_index() {
+        let conn = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&conn, 0).unwrap();
+        for sql in [UNREAD, COUNT_UNREAD, UNREAD_MESSAGES] {
+            for _ in 0..3 {
+                let mut statement = conn.prepare_cached(sql).unwrap();
+                statement.query([1, 2, 100]).unwrap().next().unwrap();
+                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+            }
+            let plan: Vec<String> = conn
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap()
+                .query_map([1, 2, 100], |row| row.get("detail"))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(plan.iter().any(|step| step.contains("delivery_unread")), "{sql}: {plan:?}");
+        }
+    }
 }

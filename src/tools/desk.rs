@@ -253,9 +253,6 @@ impl Desk {
             return Ok(refusal(err));
         }
         self.open(turn, now)?;
-        if turn.is_none() && self.must_write(job, now) {
-            return Err(Error::needs_write());
-        }
         let outcome = self.transact(Some(job), turn.is_some(), now)?;
         Ok(self.take_over(outcome, now))
     }
@@ -337,7 +334,9 @@ impl Desk {
         self.open(Some(turn), now)
     }
 
-    fn must_write(&self, job: &Job, now: Time) -> bool {
+    /// Whether a call is known to write, so that it takes its turn first.
+    pub fn must_write(&self, job: &Job) -> bool {
+        let now = self.now();
         if matches!(self.who, Who::Named(_)) && job.only_looks {
             return false;
         }

@@ -55,6 +55,9 @@ impl Queue {
         }
         let deadline = Instant::now() + PATIENCE;
         let mut turn: Option<WriteTurn> = None;
+        if desk.must_write(job) {
+            turn = Some(take_turn(&mut desk, deadline).await?);
+        }
         loop {
             let ran = catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref())));
             let Ok(result) = ran else {
@@ -67,9 +70,13 @@ impl Queue {
                 Err(err) if err.kind() == Kind::NeedsWrite && turn.is_none() => {
                     turn = Some(take_turn(&mut desk, deadline).await?);
                 }
+                // A foreign program holds SQLite's own lock. Our turn is given back meanwhile.
                 Err(err) if err.kind() == Kind::Busy && Instant::now() < deadline => {
-                    turn = None;
+                    let had_turn = turn.take().is_some();
                     sleep(BETWEEN_TRIES).await;
+                    if had_turn {
+                        turn = Some(take_turn(&mut desk, deadline).await?);
+                    }
                 }
                 result => {
                     let answer = result?;
