@@ -188,9 +188,7 @@ fn history(cx: &mut Cx<'_>, params: &Params, limit: i64) -> Result<Output> {
 
 /// As many messages as a result has room for, and one at least.
 fn page(cx: &Cx<'_>, messages: Vec<Shown>) -> Vec<Line> {
-    /// Room for the first line, the badge and what a desk says first.
-    const ASIDE: usize = 1_200;
-    let mut room = limits::RESULT_BYTES - ASIDE;
+    let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
     let mut lines = Vec::new();
     for message in messages {
         let line = Line::new(cx, message);
