@@ -357,11 +357,7 @@ fn broken_pipes() {
 fn busy_is_exit_code_3() {
     let table = Table::new();
     table.ok(&["register", "--as", "ada"]);
-    let holder = rusqlite::Connection::open_with_flags(
-        table.file(),
-        rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
-    )
-    .unwrap();
+    let holder = table.write();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let before = table.stored();
     let mut record = Record::default();
@@ -409,11 +405,7 @@ fn tables_that_cannot_be_used() {
 
     let table = Table::new();
     table.ok(&["register", "--as", "ada"]);
-    let newer = rusqlite::Connection::open_with_flags(
-        table.file(),
-        rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
-    )
-    .unwrap();
+    let newer = table.write();
     newer.pragma_update(None, "user_version", 7_000).unwrap();
     record.run(&table, &["inbox", "--as", "ada"]);
     let mut agent = table.agent("bob");

@@ -17,6 +17,8 @@ mod contract;
 mod fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod init;
+// How much of anything comes at once.
+mod limits;
 // Transcripts, each played in process, as commands and over MCP.
 mod scripts;
 // A workspace for one test, and the tests' MCP client.

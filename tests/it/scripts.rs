@@ -21,22 +21,17 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
 use serde_json::{Map, Value};
 use team_table::{
-    config::{Config, MAX_PER_MINUTE},
     domain::name::{self, MemberName},
-    tools::{Agent as Client, Desk, Entry, Job, Who},
-    transport::{queue::Queue, wake},
+    tools::Entry,
     view::text::Front,
-    workspace::Workspace,
 };
-use tokio_util::sync::CancellationToken;
 
-use crate::support::{NOW, Table, agent::Agent};
+use crate::support::{NOW, Table, agent::Agent, desk::InProcess};
 
 #[test]
 fn transcripts_are_the_same_in_process_as_commands_and_over_mcp() {
@@ -293,15 +288,18 @@ impl Stage {
         let entry = Entry::with_command(command).unwrap();
         match self.way {
             Way::Process => {
-                let (table, now) = (&self.table, self.now);
+                let table = &self.table;
+                // A command is a process of its own, and knows how late it is.
                 if speaker == name::HUMAN {
-                    return InProcess::new(table, speaker, now).say(entry, arguments);
+                    return InProcess::human(table).run(entry, arguments).unwrap().text();
                 }
-                let desk = self
-                    .desks
-                    .entry(speaker.to_owned())
-                    .or_insert_with(|| InProcess::new(table, speaker, now));
-                desk.say(entry, arguments)
+                let desk = self.desks.entry(speaker.to_owned()).or_insert_with(|| {
+                    match speaker.split_once('/') {
+                        Some((client, _)) => InProcess::session_of(table, client),
+                        None => InProcess::session(table, speaker),
+                    }
+                });
+                desk.run(entry, arguments).unwrap().text()
             }
             Way::Mcp if speaker != name::HUMAN => {
                 let table = &self.table;
@@ -360,84 +358,4 @@ fn as_command_line(entry: &Entry, arguments: &Map<String, Value>) -> Vec<String>
     assert_eq!(options.len() + positional.len(), arguments.len() + 1, "{arguments:?}");
     options.extend(positional);
     options
-}
-
-/// A desk with what a transport does around it: what was handed out counts as read at the next call.
-struct InProcess {
-    queue: Queue,
-    runtime: tokio::runtime::Runtime,
-    handed: Vec<team_table::store::Handing>,
-    is_human: bool,
-}
-
-impl InProcess {
-    fn new(table: &Table, speaker: &str, now: i64) -> InProcess {
-        let config = config(table, now);
-        let workspace = Workspace::find(&config, None).unwrap();
-        let (client, wish) = match speaker.split_once('/') {
-            Some((client, _)) => (client, None),
-            None => ("test", Some(speaker)),
-        };
-        let is_human = speaker == name::HUMAN;
-        let who = if is_human {
-            Who::Human
-        } else {
-            let agent = Client {
-                family: name::family(client),
-                client: client.to_owned(),
-                client_version: "1".to_owned(),
-                ..Client::default()
-            };
-            Who::Session { agent, wish: wish.map(|name| MemberName::parse(name).unwrap()) }
-        };
-        let front = if is_human { Front::Commands } else { Front::Tools };
-        let queue = Queue::new(Desk::new(workspace, Arc::new(config), who, front));
-        InProcess { queue, runtime: runtime(), handed: Vec::new(), is_human }
-    }
-
-    fn say(&mut self, entry: &'static Entry, arguments: Map<String, Value>) -> String {
-        let job = entry.job(arguments).unwrap_or_else(|err| Job::refusing(entry, &err));
-        let handed = std::mem::take(&mut self.handed);
-        let answer = self.runtime.block_on(async {
-            self.queue.desk().await.confirm_later(handed);
-            match job.waits {
-                None => self.queue.call(&job, None, |_, _| {}).await,
-                Some(limit) => {
-                    let never = CancellationToken::new();
-                    wake::wait(&self.queue, &job, None, limit, &never, |_, _| {}).await
-                }
-            }
-        });
-        let answer = answer.unwrap();
-        self.handed.extend(answer.handing.clone());
-        if self.is_human {
-            self.settle();
-        }
-        answer.text()
-    }
-
-    fn settle(&mut self) {
-        let handed = std::mem::take(&mut self.handed);
-        let settled = self.queue.settle(handed, Vec::new(), Duration::from_secs(5));
-        self.runtime.block_on(settled).unwrap();
-    }
-
-    fn end(mut self) {
-        self.settle();
-    }
-}
-
-/// What a process of this table would read from its environment.
-fn config(table: &Table, now: i64) -> Config {
-    let max = table.variable("TEAM_TABLE_MAX_PER_MINUTE").map(|max| max.parse().unwrap());
-    Config {
-        cwd: table.path().to_owned(),
-        fixed_now: Some(now),
-        max_per_minute: max.unwrap_or(MAX_PER_MINUTE),
-        ..Config::default()
-    }
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }

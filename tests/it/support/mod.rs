@@ -3,9 +3,9 @@
 //! A failure says all that is known: the command, how it ended, what it printed, what lies in the
 //! folder and what is in the table.
 
-// Not every test file uses all of it.
 #[expect(dead_code, reason = "this client serves the load generator too")]
 pub(crate) mod agent;
+pub(crate) mod desk;
 
 use std::{
     fmt::Write as _,
@@ -198,6 +198,12 @@ impl Table {
     /// The database, for a look.
     pub(crate) fn open(&self) -> rusqlite::Connection {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        rusqlite::Connection::open_with_flags(self.file(), flags).unwrap()
+    }
+
+    /// The database, to be changed behind the program's back.
+    pub(crate) fn write(&self) -> rusqlite::Connection {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
         rusqlite::Connection::open_with_flags(self.file(), flags).unwrap()
     }
 
