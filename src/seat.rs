@@ -183,7 +183,7 @@ impl WriteTurn {
 
 impl LockFile {
     fn open(path: &Path) -> Result<LockFile> {
-        let file = platform::open_private(path).map_err(|err| Error::io("make", path, err))?;
+        let file = platform::open_private(path).map_err(|err| unwritable(path, err))?;
         let id = platform::open_file_id(&file).map_err(|err| Error::io("look at", path, err))?;
         Ok(LockFile { path: path.to_owned(), file, id })
     }
@@ -207,6 +207,19 @@ impl Drop for WriteTurn {
             tracing::warn!("cannot free the write lock: {err}");
         }
     }
+}
+
+fn unwritable(path: &Path, err: io::Error) -> Error {
+    let forbidden =
+        matches!(err.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
+    let named = Error::io("make", path, err);
+    if !forbidden {
+        return named;
+    }
+    named.hint(
+        "the table's folder has to be writable for this process; a sandboxed shell may not write \
+         there, and an agent then uses its team-table tools instead",
+    )
 }
 
 fn try_lock(file: &File, path: &Path) -> Result<bool> {

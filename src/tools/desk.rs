@@ -109,6 +109,8 @@ struct Outcome {
     new_seat: bool,
     /// The heartbeat was written.
     beat: bool,
+    /// Somebody called, and reads the answer.
+    heard: bool,
 }
 
 impl Desk {
@@ -234,9 +236,7 @@ impl Desk {
         let now = self.now();
         self.open(Some(turn), now)?;
         let outcome = self.transact(None, true, now)?;
-        // What the session has to know comes with its first result.
-        let head = self.take_over(outcome, now).head;
-        self.notices.splice(0..0, head);
+        self.take_over(outcome, now);
         Ok(())
     }
 
@@ -414,16 +414,17 @@ impl Desk {
                 cx.effects = Effects::default();
             }
             let badge = badge(&cx, job)?;
-            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat: writable })
+            let (beat, heard) = (writable, job.is_some());
+            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat, heard })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
-        let Outcome { reply, effects, mut seated, badge, new_seat, beat } = outcome;
+        let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
         if new_seat {
-            self.introduce |= seated.notices.is_empty();
+            self.introduce = seated.notices.is_empty();
             self.notices.append(&mut seated.notices);
             self.has_left = false;
         }
@@ -445,8 +446,10 @@ impl Desk {
                 self.has_left = true;
             }
         }
-        let mut head = std::mem::take(&mut self.notices);
-        if std::mem::take(&mut self.introduce)
+        // What a session has to know comes with the first result that somebody reads.
+        let mut head = if heard { std::mem::take(&mut self.notices) } else { Vec::new() };
+        if heard
+            && std::mem::take(&mut self.introduce)
             && !effects.said_name
             && matches!(self.who, Who::Session { .. })
             && let Some(seated) = &self.seated

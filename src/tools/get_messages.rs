@@ -22,13 +22,13 @@ use crate::{
 
 pub(super) struct GetMessages;
 
-/// Read your inbox: unread messages from other agents
+/// Read your inbox: new messages from other agents
 ///
-/// With include_read, from, thread or before: search the history, mark nothing.
+/// Marks the messages read. With include_read, from, thread or before: search the history, mark
+/// nothing.
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[serde(default)]
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_read: Option<bool>,
     /// Only from this agent
     #[arg(long, value_name = "NAME")]

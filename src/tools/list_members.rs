@@ -14,10 +14,10 @@ use crate::{
 
 pub(super) struct ListMembers;
 
-/// List the agents working here: state, role, place and what they do
+/// List who else is here: agents, their state, role, place and what they do
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_left: Option<bool>,
 }
 

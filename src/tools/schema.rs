@@ -46,7 +46,7 @@ pub(super) fn of<T: JsonSchema>() -> Map<String, Value> {
 
 fn build(entry: &Entry) -> Shape {
     let mut raw = (entry.raw_schema)();
-    let description = raw.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let description = unwrapped(raw.get("description").and_then(Value::as_str).unwrap_or_default());
     let mut input = Map::new();
     input.insert("type".to_owned(), "object".into());
     let mut properties = raw.remove("properties").unwrap_or_else(|| Value::Object(Map::new()));
@@ -58,6 +58,13 @@ fn build(entry: &Entry) -> Shape {
         input.insert("required".to_owned(), required);
     }
     Shape { description, input }
+}
+
+/// A doc comment without the line ends that only keep the source narrow.
+fn unwrapped(comment: &str) -> String {
+    let paragraphs: Vec<String> =
+        comment.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+    paragraphs.join("\n\n")
 }
 
 /// Takes out of a property's schema what is no use to a model.

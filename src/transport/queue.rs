@@ -56,7 +56,12 @@ impl Queue {
         let deadline = Instant::now() + PATIENCE;
         let mut turn: Option<WriteTurn> = None;
         if desk.must_write(job) {
-            turn = Some(take_turn(&mut desk, deadline).await?);
+            turn = match take_turn(&mut desk, deadline).await {
+                Ok(turn) => Some(turn),
+                // Where nothing can be written, one can still look.
+                Err(err) if err.kind() == Kind::Storage && job.only_looks => None,
+                Err(err) => return Err(err),
+            };
         }
         loop {
             let ran = catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref())));
