@@ -108,20 +108,21 @@ impl fmt::Display for Output {
 
 impl Part {
     fn line(&self, now: Time) -> String {
-        let mut line = format!("{}: {}", self.name, self.state);
-        if let Some(at) = self.read_at {
-            line.push_str(&format!(" {}", now.since(at).ago()));
-        } else if let Some(at) = self.handed_at {
-            line.push_str(&format!(" {}, not known to be read yet", now.since(at).ago()));
-        }
-        if let (Some(at), Some(session)) = (self.handed_at, self.handed_session) {
-            let to = match session {
-                SessionId::COMMAND_LINE => "the command line".to_owned(),
-                session => format!("session {}", session.0),
-            };
-            line.push_str(&format!(" (handed to {to} {})", now.since(at).ago()));
-        }
-        line
+        let since = match (self.read_at, self.handed_at) {
+            (Some(at), _) => format!(" {}", now.since(at).ago()),
+            (None, Some(at)) => format!(" {}, not known to be read yet", now.since(at).ago()),
+            (None, None) => String::new(),
+        };
+        let handed = match (self.handed_at, self.handed_session) {
+            (Some(at), Some(SessionId::COMMAND_LINE)) => {
+                format!(" (handed to the command line {})", now.since(at).ago())
+            }
+            (Some(at), Some(session)) => {
+                format!(" (handed to session {} {})", session.0, now.since(at).ago())
+            }
+            _ => String::new(),
+        };
+        format!("{}: {}{since}{handed}", self.name, self.state)
     }
 }
 

@@ -155,7 +155,7 @@ fn a_conversation() {
     assert_eq!(nothing.code, 1);
     record.run(&table, &["heartbeat", "the lexer", "--as", "bob"]);
     record.run(&table, &["broadcast", "Done.", "--as", "bob"]);
-    record.run(&table, &["members", "--include-left", "true", "--as", "bob"]);
+    record.run(&table, &["members", "--include-left", "--as", "bob"]);
     record.run(&table, &["log"]);
     record.run(&table, &["log", "--since", "1h"]);
     record.run(&table, &["log", "--since", "2030-01-01"]);
@@ -294,7 +294,7 @@ fn who_speaks() {
     }
     for args in [
         &["inbox", "--peek", "--as", "ada"][..],
-        &["inbox", "--include-read", "true", "--as", "ada"],
+        &["inbox", "--include-read", "--as", "ada"],
         &["members", "--as", "ada"],
         &["show", "1", "--as", "ada"],
     ] {
