@@ -9,9 +9,15 @@ use std::{
     fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
+
+use tokio::sync::oneshot;
 
 use crate::{
     domain::name::MemberName,
@@ -29,6 +35,15 @@ pub struct Seats {
     folder: PathBuf,
     /// `write.lock`, kept open: a writer comes along with every call.
     write_file: Option<Arc<LockFile>>,
+    waiter: Option<Waiter>,
+}
+
+/// A thread that stands in line for turns to write, kept for the next time: starting one costs as
+/// much as a call.
+#[derive(Debug)]
+struct Waiter {
+    requests: mpsc::Sender<oneshot::Sender<Result<WriteTurn>>>,
+    is_waiting: Arc<AtomicBool>,
 }
 
 /// An open lock file, and which one it was when it was opened.
@@ -54,7 +69,7 @@ pub struct WriteTurn {
 
 impl Seats {
     pub fn new(folder: PathBuf) -> Seats {
-        Seats { folder, write_file: None }
+        Seats { folder, write_file: None, waiter: None }
     }
 
     /// Takes the seat of `name`; `None` where a session sits there.
@@ -128,24 +143,23 @@ impl Seats {
 
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
     /// receiver is gone is given back.
-    pub fn wait_for_turn(&self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let path = self.write_path();
-        std::thread::spawn(move || {
-            let turn = LockFile::open(&path).and_then(|lock| {
-                fs2::FileExt::lock_exclusive(&lock.file)
-                    .map_err(|err| Error::io("lock", &path, err))?;
-                Ok(WriteTurn { lock: Arc::new(lock) })
-            });
-            // Who stopped waiting has dropped the receiver; the turn is dropped with it.
-            drop(sender.send(turn));
-        });
+    pub fn wait_for_turn(&mut self) -> oneshot::Receiver<Result<WriteTurn>> {
+        let (sender, receiver) = oneshot::channel();
+        // A thread that still stands in line for somebody who gave up is left to itself.
+        let waiter = self.waiter.take().filter(|waiter| !waiter.is_waiting.load(Ordering::Acquire));
+        let waiter = self.waiter.insert(waiter.unwrap_or_else(|| Waiter::start(self.write_path())));
+        if let Err(mpsc::SendError(sender)) = waiter.requests.send(sender) {
+            let gone = Error::internal("the thread that waits for turns is gone");
+            // Who asked holds the receiver, so that this arrives.
+            let _told = sender.send(Err(gone));
+        }
         receiver
     }
 
     /// Forgets the open `write.lock`: the folder was replaced.
     pub fn forget_turns(&mut self) {
         self.write_file = None;
+        self.waiter = None;
     }
 
     fn lock_path(&self, name: &MemberName) -> PathBuf {
@@ -179,6 +193,36 @@ impl WriteTurn {
     pub fn is_current(&self) -> bool {
         self.lock.is_current()
     }
+}
+
+impl Waiter {
+    fn start(path: PathBuf) -> Waiter {
+        let (requests, incoming) = mpsc::channel::<oneshot::Sender<Result<WriteTurn>>>();
+        let is_waiting = Arc::new(AtomicBool::new(false));
+        let waiting = Arc::clone(&is_waiting);
+        std::thread::spawn(move || {
+            let mut lock = None;
+            // Ends when the sender is gone.
+            while let Ok(request) = incoming.recv() {
+                waiting.store(true, Ordering::Release);
+                let turn = stand_in_line(&path, &mut lock);
+                waiting.store(false, Ordering::Release);
+                // Who stopped waiting has dropped the receiver; the turn is dropped with it.
+                drop(request.send(turn));
+            }
+        });
+        Waiter { requests, is_waiting }
+    }
+}
+
+fn stand_in_line(path: &Path, kept: &mut Option<Arc<LockFile>>) -> Result<WriteTurn> {
+    let lock = match kept.take().filter(|lock| lock.is_current()) {
+        Some(lock) => lock,
+        None => Arc::new(LockFile::open(path)?),
+    };
+    fs2::FileExt::lock_exclusive(&lock.file).map_err(|err| Error::io("lock", path, err))?;
+    *kept = Some(Arc::clone(&lock));
+    Ok(WriteTurn { lock })
 }
 
 impl LockFile {

@@ -180,7 +180,7 @@ impl Desk {
     }
 
     /// Waits in line for the turn to write; see [`Seats::wait_for_turn`].
-    pub fn wait_for_turn(&self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
+    pub fn wait_for_turn(&mut self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
         self.seats.wait_for_turn()
     }
 
