@@ -26,6 +26,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use team_table::{
+    commands,
     domain::name::{self, MemberName},
     tools::Entry,
     view::text::Front,
@@ -253,9 +254,11 @@ fn plain(answer: &str) -> String {
 }
 
 impl Way {
-    /// What differs by design: a command is told to run commands, and its speaker knows its name.
+    /// What differs by design: a command is told to run commands, also by hints, and its speaker knows
+    /// its name.
     fn adapt(self, answer: &str) -> String {
-        let said = answer.replace(Front::Commands.read_mail(), Front::Tools.read_mail());
+        let said = commands::in_commands(answer)
+            .replace(Front::Commands.read_mail(), Front::Tools.read_mail());
         let introduces = |line: &str| {
             let name = line.strip_prefix("you are `").and_then(|line| line.strip_suffix('`'));
             name.is_some_and(|name| MemberName::parse(name).is_ok())
