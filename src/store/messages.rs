@@ -301,12 +301,20 @@ impl Tx<'_> {
             None => None,
         };
         let mut statement = self.conn.prepare_cached(
-            "SELECT message.*, coalesce(late, 0) AS late, 0 AS n_handed,
+            // Under a name that one had before, one is the same member.
+            "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = :me OR moved_to = :me),
+                  theirs AS MATERIALIZED (
+                      SELECT id FROM member WHERE id = :from OR moved_to = :from)
+             SELECT message.*, 0 AS n_handed,
+                    coalesce((SELECT late FROM delivery
+                              WHERE message_id = message.id AND member_id = :me), 0) AS late,
                     (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM message LEFT JOIN delivery ON message_id = id AND member_id = :me
-             WHERE (:all OR message.sender_id = :me OR message_id IS NOT NULL OR is_broadcast)
+             FROM message
+             WHERE (:all OR is_broadcast OR sender_id IN mine
+                    OR EXISTS (SELECT 1 FROM delivery
+                               WHERE message_id = message.id AND member_id IN mine))
                AND (:before IS NULL OR id < :before)
-               AND (:from IS NULL OR message.sender_id = :from)
+               AND (:from IS NULL OR sender_id IN theirs)
                AND (:thread IS NULL OR thread_id = :thread)
              ORDER BY id DESC LIMIT :limit + 0",
         )?;
