@@ -523,9 +523,10 @@ fn on_a_terminal(
     command.args(["-qec", &line, "/dev/null"]);
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     command.stderr(std::process::Stdio::piped());
-    let mut child = match command.spawn() {
-        Ok(child) if cfg!(target_os = "linux") => child,
-        _ => {
+    let spawned = if cfg!(target_os = "linux") { command.spawn().ok() } else { None };
+    let mut child = match spawned {
+        Some(child) => child,
+        None => {
             // Not `println!`: that is shown for tests that fail only.
             let skipped = "skipped: there is no `script` of util-linux to make a terminal\n";
             std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
@@ -585,7 +586,9 @@ fn log_follows() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let stdout = child.stdout.take().unwrap();
+    let mut child = Killed(child);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stdout));
     let first: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!(first["kind"], "member.joined");
     table.ok(&["send", "human", "live", "--as", "ada"]);
@@ -599,11 +602,22 @@ fn log_follows() {
     table.ok(&["send", "human", "to nobody", "--as", "ada"]);
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
+        if let Some(status) = child.0.try_wait().unwrap() {
             break status;
         }
         assert!(std::time::Instant::now() < deadline, "`log -f` outlives its reader");
         std::thread::sleep(Duration::from_millis(5));
     };
     assert_eq!(status.code(), Some(0));
+}
+
+/// A process that does not outlive its test.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It has ended by itself, as a rule.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }

@@ -169,6 +169,40 @@ fn the_readme_lists_all_commands() {
     assert_eq!(listed, commands);
 }
 
+/// Variables for tests alone are not for users.
+#[test]
+fn the_readme_lists_all_variables() {
+    const HIDDEN: &[&str] = &["TEAM_TABLE_NOW", "TEAM_TABLE_FAULT"];
+    let source = file("src/config.rs");
+    let ours = source.split('"').filter(|text| text.starts_with("TEAM_TABLE_"));
+    let mut read: BTreeSet<&str> = ours.filter(|name| !HIDDEN.contains(name)).collect();
+    read.insert("NO_COLOR");
+    let readme = file("README.md");
+    let rows = table_of(&readme, "| Variable | Meaning |");
+    let listed: BTreeSet<&str> = rows.iter().map(|row| row[0].trim_matches('`')).collect();
+    assert_eq!(listed, read);
+}
+
+/// What the README tells people to type is understood.
+#[test]
+fn the_readme_shows_commands_that_there_are() {
+    let readme = file("README.md");
+    let mut n_lines = 0;
+    for line in readme.lines().filter(|line| line.starts_with("team-table ")) {
+        let (line, _comment) = line.split_once(" #").unwrap_or((line, ""));
+        let quoted: Vec<&str> = line.split('"').collect();
+        let words = quoted.iter().enumerate().flat_map(|(n, part)| match n % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![*part],
+        });
+        if let Err(err) = cli::tree().try_get_matches_from(words) {
+            panic!("README.md: {line}: {err}");
+        }
+        n_lines += 1;
+    }
+    assert!(n_lines > 2, "{n_lines}");
+}
+
 #[test]
 fn every_template_is_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
