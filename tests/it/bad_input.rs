@@ -321,6 +321,7 @@ fn malformed_requests() {
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"broadcast","arguments":{"content":"no id"}}}"#,
         r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#,
         r#"{"jsonrpc":"2.0","id":1013,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1014,"method":"tools/call","params":{"name":"no_\ud83d","arguments":{}}}"#,
     ] {
         room.ada.write_line(line);
         room.ada.request("ping", json!({}));
