@@ -524,14 +524,11 @@ fn on_a_terminal(
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     command.stderr(std::process::Stdio::piped());
     let spawned = if cfg!(target_os = "linux") { command.spawn().ok() } else { None };
-    let mut child = match spawned {
-        Some(child) => child,
-        None => {
-            // Not `println!`: that is shown for tests that fail only.
-            let skipped = "skipped: there is no `script` of util-linux to make a terminal\n";
-            std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
-            return None;
-        }
+    let Some(mut child) = spawned else {
+        // Not `println!`: that is shown for tests that fail only.
+        let skipped = "skipped: there is no `script` of util-linux to make a terminal\n";
+        std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
+        return None;
     };
     let mut stdin = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, typed.as_bytes()).unwrap();
