@@ -307,6 +307,47 @@ fn who_speaks() {
     insta::assert_snapshot!(record);
 }
 
+/// Commands that speak as the same member at once wait for each other.
+#[test]
+fn commands_of_one_member_at_once() {
+    let table = Table::new();
+    let outputs: Vec<Output> = std::thread::scope(|scope| {
+        let run = || table.run(&["send", "human", "hi", "--as", "ci"]);
+        let threads: Vec<_> = (0..12).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for output in &outputs {
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+    }
+    let inbox = table.json(&["inbox", "--as", "human"]);
+    assert_eq!(inbox["messages"].as_array().unwrap().len(), 12);
+}
+
+/// A client that only probes leaves no trace.
+#[test]
+fn serve_without_a_client() {
+    let table = Table::new();
+    let output = table.run(&["serve"]);
+    assert_eq!(output, Output { code: 0, stdout: String::new(), stderr: String::new() });
+    let comms = fs::read_dir(table.path().join(".agent-comms")).unwrap();
+    assert_eq!(comms.count(), 0);
+}
+
+#[test]
+fn wait_ends_with_a_message() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "ada"]);
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| table.run(&["wait", "--timeout-seconds", "30", "--as", "ada"]));
+        // Whether it waits already or not: it must come.
+        table.ok(&["send", "ada", "hi", "--as", "bob"]);
+        let output = waiting.join().unwrap();
+        assert_eq!(output.code, 0, "{output:?}");
+        assert_eq!(output.stdout, "1 message\n#1 bob to you, just now\n| hi\n");
+    });
+}
+
 /// Where a session runs differs from run to run.
 fn without_places(record: &str) -> String {
     let lines: Vec<&str> = record
