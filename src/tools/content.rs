@@ -34,8 +34,9 @@ impl Args for Content {
             .arg(
                 Arg::new("content")
                     .value_name("TEXT")
-                    .help("Text of the message; `-` reads it from stdin")
-                    .required_unless_present("body_file"),
+                    // A list begins with a dash.
+                    .allow_hyphen_values(true)
+                    .help("Text of the message; `-` reads it from stdin"),
             )
             .arg(
                 Arg::new("body_file")
@@ -53,25 +54,30 @@ impl Args for Content {
 
 impl FromArgMatches for Content {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Content, clap::Error> {
-        let text = match matches.get_one::<PathBuf>("body_file") {
-            Some(_) if is_given_twice(matches) => {
+        let given = words(matches).1;
+        let text = match (matches.get_one::<PathBuf>("body_file"), given.map(String::as_str)) {
+            (Some(_), Some(_)) => {
                 return Err(clap::Error::raw(
                     ErrorKind::ArgumentConflict,
                     "the text is given twice, as an argument and with --body-file",
                 ));
             }
-            Some(path) => std::fs::read_to_string(path)
+            (Some(path), None) => std::fs::read_to_string(path)
                 .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            None => match matches.get_one::<String>("content").map(String::as_str) {
-                Some("-") => {
-                    let mut text = String::new();
-                    std::io::stdin()
-                        .read_to_string(&mut text)
-                        .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
-                    text
-                }
-                text => text.unwrap_or_default().to_owned(),
-            },
+            (None, Some("-")) => {
+                let mut text = String::new();
+                std::io::stdin()
+                    .read_to_string(&mut text)
+                    .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
+                text
+            }
+            (None, Some(text)) => text.to_owned(),
+            (None, None) => {
+                return Err(clap::Error::raw(
+                    ErrorKind::MissingRequiredArgument,
+                    "the text is missing: give it as TEXT, as `-` on stdin, or with --body-file",
+                ));
+            }
         };
         Ok(Content(text))
     }
@@ -82,12 +88,15 @@ impl FromArgMatches for Content {
     }
 }
 
-/// A lone argument beside `--body-file` is the recipient, where the command has one.
-fn is_given_twice(matches: &ArgMatches) -> bool {
-    let has_text = matches.contains_id("content");
-    match matches.try_get_one::<String>("recipient") {
-        Ok(recipient) => has_text && recipient.is_some(),
-        Err(_) => has_text,
+/// The recipient and the text, as they stand: a lone argument is the text of an answer, else the
+/// recipient of a text from a file. (clap's own way with a missing first argument fails for texts
+/// that begin with a dash.)
+fn words(matches: &ArgMatches) -> (Option<&String>, Option<&String>) {
+    let get = |id: &str| matches.try_get_one::<String>(id).ok().flatten();
+    let is_answer = matches.try_contains_id("reply_to").unwrap_or(false);
+    match (get("recipient"), get("content")) {
+        (Some(text), None) if is_answer && !matches.contains_id("body_file") => (None, Some(text)),
+        words => words,
     }
 }
 
@@ -114,7 +123,7 @@ impl Args for Addressee {
             Arg::new("recipient")
                 .value_name("RECIPIENT")
                 .help("Name, `human` or @role; not needed with reply_to")
-                .required_unless_present_any(["reply_to", "body_file"]),
+                .allow_hyphen_values(true),
         )
     }
 
@@ -125,9 +134,7 @@ impl Args for Addressee {
 
 impl FromArgMatches for Addressee {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Addressee, clap::Error> {
-        let lone = matches.contains_id("body_file").then_some("content");
-        let mut ids = ["recipient"].into_iter().chain(lone);
-        Ok(Addressee(ids.find_map(|id| matches.get_one::<String>(id)).cloned()))
+        Ok(Addressee(words(matches).0.cloned()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

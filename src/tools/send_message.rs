@@ -25,7 +25,6 @@ pub(super) struct SendMessage;
 
 /// Send a message to another agent or the human; says whether they are here
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
-#[command(allow_missing_positional = true)]
 pub(super) struct Params {
     /// Name, `human` or @role; not needed with reply_to
     #[serde(default)]

@@ -84,9 +84,10 @@ fn wrong_usage() {
     for args in [
         &[][..],
         &["no-such"],
-        &["send"],
-        &["send", "bob"],
-        &["send", "bob", "hi", "more"],
+        &["send", "--as", "ada"],
+        &["send", "bob", "--as", "ada"],
+        &["broadcast", "--as", "ada"],
+        &["send", "bob", "hi", "more", "--as", "ada"],
         &["send", "bob", "hi", "--reply-to", "x", "--as", "ada"],
         &["show", "x", "--as", "ada"],
         &["inbox", "--limit", "many", "--as", "ada"],
@@ -195,6 +196,12 @@ fn bodies_from_files_and_stdin() {
     fs::write(&path, [0xff, 0xfe]).unwrap();
     let output = table.run(&["send", "human", "--body-file", "body.txt", "--as", "ada"]);
     assert_eq!(output.code, 2, "{output:?}");
+    // A text from a file as an answer, and with nobody to go to.
+    #[expect(clippy::disallowed_methods, reason = "a file of a temporary folder")]
+    fs::write(&path, body).unwrap();
+    table.ok(&["send", "--reply-to", "1", "--body-file", "body.txt", "--as", "ada"]);
+    let output = table.run(&["send", "--body-file", "body.txt", "--as", "ada"]);
+    assert_eq!(output.code, 1, "{output:?}");
 }
 
 #[test]
@@ -305,6 +312,22 @@ fn who_speaks() {
     record.run(&table, &["members", "--as", "nobody"]);
     let record = without_places(&record.0);
     insta::assert_snapshot!(record);
+}
+
+#[test]
+fn texts_that_begin_with_a_dash() {
+    let table = Table::new();
+    let bodies = ["- one\n- two", "-x", "--flag", "-1", "--"];
+    for body in &bodies[..4] {
+        table.ok(&["send", "human", body, "--as", "ada"]);
+    }
+    table.ok(&["send", "human", "--as", "ada", "--", "--"]);
+    table.ok(&["send", "--reply-to", "1", "- an answer", "--as", "ada"]);
+    table.ok(&["broadcast", "- to all", "--as", "ada"]);
+    let inbox = table.json(&["inbox", "--as", "human"]);
+    let messages = inbox["messages"].as_array().unwrap();
+    let found: Vec<&str> = messages.iter().map(|it| it["body"].as_str().unwrap()).collect();
+    assert_eq!(found, [&bodies[..], &["- an answer", "- to all"]].concat());
 }
 
 /// Commands that speak as the same member at once wait for each other.
