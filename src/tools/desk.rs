@@ -166,10 +166,11 @@ impl Desk {
 
     /// The turn to write, if nobody else has it. Makes the folders where they are missing.
     pub fn try_turn(&mut self) -> Result<Option<WriteTurn>> {
-        for _ in 0..10 {
+        for n_tries in 0..10 {
             match self.seats.try_turn() {
                 Ok(Some(turn)) if !turn.is_current() => self.seats.forget_turns(),
-                Err(_) if !self.workspace.seats.is_dir() => {
+                // The folder may be there by now: another process has just made it.
+                Err(_) if n_tries == 0 || !self.workspace.seats.is_dir() => {
                     self.seats.forget_turns();
                     self.workspace.make()?;
                 }
