@@ -42,7 +42,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(err) if is_broken_pipe(&err) => 0,
         Err(err) => {
-            say(&format!("error: {}", err.explain()));
+            say(&format!("error: {}", commands::in_commands(&err.explain())));
             err.exit_code()
         }
     }

@@ -22,9 +22,10 @@
 //! ```
 //!
 //! The arrows: `cli -> commands, tools`; `commands -> transport, view, clients, tools`;
-//! `transport -> tools`; `tools -> store, domain, seat, view`; `view -> domain`; `store -> domain`.
-//! Everything may use `error`, `config`, `platform`, `workspace` and `fault`, which use none of the
-//! others but `error` and `config`.
+//! `transport -> tools`; `tools -> store, domain, seat, view`; `view -> domain`; `store -> domain`;
+//! `seat -> domain`. What an arrow leads to, and all below it, may be used. Everything may use
+//! `error`, `config`, `platform`, `workspace` and `fault`, which use none of the others but `error`,
+//! `config` and `platform`.
 //!
 //! Invariants:
 //!

@@ -12,7 +12,10 @@ pub mod which;
 
 use std::io::{self, BufRead as _, Write};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    tools::TABLE,
+};
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
@@ -39,6 +42,34 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
+/// An error's text for who runs commands: hints name tools and parameters, as models know them.
+pub fn in_commands(text: &str) -> String {
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| if line.starts_with("hint: ") { hint_in_commands(line) } else { line.into() })
+        .collect();
+    lines.join("\n")
+}
+
+fn hint_in_commands(hint: &str) -> String {
+    let mut hint = hint.to_owned();
+    for entry in TABLE {
+        let command = format!("`team-table {}`", entry.command);
+        hint = hint.replace(&format!("call {}", entry.name), &format!("run {command}"));
+        // A name of one word may be meant as that word.
+        if entry.name.contains('_') {
+            hint = hint.replace(entry.name, &command);
+        }
+        for argument in (entry.clap)().get_arguments() {
+            let name = argument.get_id().as_str();
+            if let Some(long) = argument.get_long().filter(|_| name.contains('_')) {
+                hint = hint.replace(name, &format!("--{long}"));
+            }
+        }
+    }
+    hint
+}
+
 /// An event loop for one command.
 pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
@@ -56,4 +87,27 @@ pub(crate) fn asked(question: &str) -> Result<bool> {
         .read_line(&mut answer)
         .map_err(|err| Error::internal("cannot read the answer").source(err))?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_commands;
+
+    #[test]
+    fn hints_name_commands() {
+        let check = |hint: &str, shown: &str| {
+            assert_eq!(in_commands(&format!("x\nhint: {hint}")), format!("x\nhint: {shown}"));
+        };
+        check(
+            "to write to everyone, call broadcast",
+            "to write to everyone, run `team-table broadcast`",
+        );
+        check(
+            "get_messages with include_read shows the ids",
+            "`team-table inbox` with --include-read shows the ids",
+        );
+        check("answer with `reply_to` alone", "answer with `--reply-to` alone");
+        check("the register of members", "the register of members");
+        assert_eq!(in_commands("call get_messages"), "call get_messages", "only hints");
+    }
 }

@@ -4,7 +4,7 @@ use std::{io::Write, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{event_loop, flush, print, print_json, say};
+use super::{event_loop, flush, in_commands, print, print_json, say};
 use crate::{
     error::Result,
     tools::{Answer, Desk, Job},
@@ -43,7 +43,7 @@ async fn call(queue: &Queue, job: &Job) -> Result<Answer> {
 
 fn show(answer: &Answer, job: &Job, json: bool, out: &mut dyn Write) -> Result<u8> {
     if let Some(err) = &answer.error {
-        say(&answer.text());
+        say(&in_commands(&answer.text()));
         return Ok(err.exit_code());
     }
     if json {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     error::{Error, Result},
+    view::sanitize,
     workspace::Workspace,
 };
 
@@ -31,7 +32,7 @@ fn as_text(workspace: &Workspace) -> Vec<u8> {
     line("exists", if workspace.table.exists() { "yes" } else { "no, the first call makes it" });
     line("checkout", &shown(&workspace.checkout));
     if let Some(branch) = &workspace.branch {
-        line("branch", branch);
+        line("branch", &sanitize::field(branch));
     }
     for warning in &workspace.warnings {
         line("warning", warning);
@@ -91,7 +92,7 @@ mod tests {
              reason: `/p` is the top of the git checkout\n\
              exists: no, the first call makes it\n\
              checkout: /p\n\
-             branch: main\n\
+             branch: `main`\n\
              warning: `/q` was passed over\n"
         );
     }

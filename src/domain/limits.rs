@@ -6,6 +6,8 @@ pub const BODY_BYTES: usize = 16 * 1024;
 pub const BODY_SHOWN_BYTES: usize = 20_000;
 /// Bytes of one result.
 pub const RESULT_BYTES: usize = 24_000;
+/// Of these, what is kept free for the first line, the badge and what a desk says first.
+pub const ASIDE_BYTES: usize = 1_200;
 /// Characters of the summary that `register` answers with.
 pub const DIGEST_CHARS: usize = 2_000;
 /// Characters of a one-line field: note, reason, title.
@@ -14,6 +16,8 @@ pub const LINE_CHARS: usize = 200;
 pub const CAPABILITIES: usize = 20;
 /// Characters of one capability.
 pub const CAPABILITY_CHARS: usize = 64;
+/// Characters of a client's name, and of its version, as it tells them.
+pub const CLIENT_CHARS: usize = 64;
 /// Where counts of unread messages stop: they are shown as `99+`.
 pub const COUNT_STOPS_AT: usize = 100;
 /// Messages in one result, unless the caller asks for another number.

@@ -55,7 +55,7 @@ impl MemberName {
             n if n > MAX_CHARS => {
                 format!("a name has at most {MAX_CHARS} characters, this one {n}")
             }
-            _ => format!("{text:?} is not a name"),
+            _ => format!("`{}` is not a name", escaped(text)),
         };
         Err(Error::invalid(found).hint(
             "a name is 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`, and begins with a letter or \
@@ -109,6 +109,20 @@ impl MemberName {
         let base = base.to_owned();
         (number.saturating_add(1)..u32::MAX).map(move |number| MemberName::numbered(&base, number))
     }
+}
+
+/// What is no name, as an error quotes it: only visible ASCII and blanks as they are, so that
+/// look-alikes and what cannot be seen show.
+fn escaped(text: &str) -> String {
+    let plain = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '`' && c != '\\';
+    text.chars().fold(String::new(), |mut shown, c| {
+        if plain(c) {
+            shown.push(c);
+        } else {
+            shown.extend(c.escape_unicode());
+        }
+        shown
+    })
 }
 
 impl PartialEq for MemberName {

@@ -311,6 +311,10 @@ impl Tx<'_> {
             .execute([old.0])?;
         conn.prepare_cached("UPDATE member_key SET member_id = ?2 WHERE member_id = ?1")?
             .execute([old.0, new.0])?;
+        conn.prepare_cached("UPDATE member SET moved_to = ?2 WHERE moved_to = ?1")?
+            .execute([old.0, new.0])?;
+        // Back to a name that it had before: that one is nobody's old name any more.
+        conn.prepare_cached("UPDATE member SET moved_to = NULL WHERE id = ?1")?.execute([new.0])?;
         // Sessions before this one stay the old name's unless it goes away.
         let tells: bool = conn
             .prepare_cached(
@@ -327,8 +331,6 @@ impl Tx<'_> {
             .execute([old.0, now.0, new.0])?;
         } else {
             conn.prepare_cached("UPDATE session SET member_id = ?2 WHERE member_id = ?1")?
-                .execute([old.0, new.0])?;
-            conn.prepare_cached("UPDATE member SET moved_to = ?2 WHERE moved_to = ?1")?
                 .execute([old.0, new.0])?;
             conn.prepare_cached("DELETE FROM member WHERE id = ?1")?.execute([old.0])?;
         }

@@ -314,12 +314,20 @@ impl Tx<'_> {
             None => None,
         };
         let mut statement = self.conn.prepare_cached(
-            "SELECT message.*, coalesce(late, 0) AS late, 0 AS n_handed,
+            // Under a name that one had before, one is the same member.
+            "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = :me OR moved_to = :me),
+                  theirs AS MATERIALIZED (
+                      SELECT id FROM member WHERE id = :from OR moved_to = :from)
+             SELECT message.*, 0 AS n_handed,
+                    coalesce((SELECT late FROM delivery
+                              WHERE message_id = message.id AND member_id = :me), 0) AS late,
                     (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM message LEFT JOIN delivery ON message_id = id AND member_id = :me
-             WHERE (:all OR message.sender_id = :me OR message_id IS NOT NULL OR is_broadcast)
+             FROM message
+             WHERE (:all OR is_broadcast OR sender_id IN mine
+                    OR EXISTS (SELECT 1 FROM delivery
+                               WHERE message_id = message.id AND member_id IN mine))
                AND (:before IS NULL OR id < :before)
-               AND (:from IS NULL OR message.sender_id = :from)
+               AND (:from IS NULL OR sender_id IN theirs)
                AND (:thread IS NULL OR thread_id = :thread)
              ORDER BY id DESC LIMIT :limit + 0",
         )?;
@@ -365,10 +373,15 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Whether the message is in the member's inbox, read or not.
-    pub fn was_delivered(&self, id: MessageId, member: MemberId) -> Result<bool> {
+    /// Whether the member sent the message or was sent it, also under a name it had before.
+    pub fn is_party(&self, id: MessageId, member: MemberId) -> Result<bool> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND member_id = ?2)",
+            "SELECT EXISTS (
+                 SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
+                     EXISTS (SELECT 1 FROM message
+                             WHERE message.id = ?1 AND member.id IN (sender_id, recipient_id))
+                     OR EXISTS (SELECT 1 FROM delivery
+                                WHERE message_id = ?1 AND member_id = member.id)))",
         )?;
         Ok(statement.query_row([id.0, member.0], |row| row.get(0))?)
     }

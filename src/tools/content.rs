@@ -1,10 +1,16 @@
 //! The text of a message as a parameter: a string for models; on the command line an argument,
-//! `-` for stdin, or `--body-file`, so that no shell eats backticks.
+//! `-` for stdin, or `--body-file`, so that no shell eats backticks. And whom it is for, since a text
+//! from a file leaves the recipient as the only argument.
 
-use std::{io::Read as _, path::PathBuf};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, error::ErrorKind, value_parser};
 use serde::Deserialize;
+
+use crate::error::Error;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
@@ -28,15 +34,15 @@ impl Args for Content {
             .arg(
                 Arg::new("content")
                     .value_name("TEXT")
-                    .help("Text of the message; `-` reads it from stdin")
-                    .required_unless_present("body_file"),
+                    // A list begins with a dash.
+                    .allow_hyphen_values(true)
+                    .help("Text of the message; `-` reads it from stdin"),
             )
             .arg(
                 Arg::new("body_file")
                     .long("body-file")
                     .value_name("FILE")
                     .value_parser(value_parser!(PathBuf))
-                    .conflicts_with("content")
                     .help("Take the text from a file"),
             )
     }
@@ -48,19 +54,30 @@ impl Args for Content {
 
 impl FromArgMatches for Content {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Content, clap::Error> {
-        let text = match matches.get_one::<PathBuf>("body_file") {
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|err| unreadable(&format!("cannot read `{}`: {err}", path.display())))?,
-            None => match matches.get_one::<String>("content").map(String::as_str) {
-                Some("-") => {
-                    let mut text = String::new();
-                    std::io::stdin()
-                        .read_to_string(&mut text)
-                        .map_err(|err| unreadable(&format!("cannot read stdin: {err}")))?;
-                    text
-                }
-                text => text.unwrap_or_default().to_owned(),
-            },
+        let given = words(matches).1;
+        let text = match (matches.get_one::<PathBuf>("body_file"), given.map(String::as_str)) {
+            (Some(_), Some(_)) => {
+                return Err(clap::Error::raw(
+                    ErrorKind::ArgumentConflict,
+                    "the text is given twice, as an argument and with --body-file",
+                ));
+            }
+            (Some(path), None) => std::fs::read_to_string(path)
+                .map_err(|err| unreadable(&Error::io("read", path, err)))?,
+            (None, Some("-")) => {
+                let mut text = String::new();
+                std::io::stdin()
+                    .read_to_string(&mut text)
+                    .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
+                text
+            }
+            (None, Some(text)) => text.to_owned(),
+            (None, None) => {
+                return Err(clap::Error::raw(
+                    ErrorKind::MissingRequiredArgument,
+                    "the text is missing: give it as TEXT, as `-` on stdin, or with --body-file",
+                ));
+            }
         };
         Ok(Content(text))
     }
@@ -71,6 +88,61 @@ impl FromArgMatches for Content {
     }
 }
 
-fn unreadable(message: &str) -> clap::Error {
-    clap::Error::raw(ErrorKind::Io, message)
+/// The recipient and the text, as they stand: a lone argument is the text of an answer, else the
+/// recipient of a text from a file. (clap's own way with a missing first argument fails for texts
+/// that begin with a dash.)
+fn words(matches: &ArgMatches) -> (Option<&String>, Option<&String>) {
+    let get = |id: &str| matches.try_get_one::<String>(id).ok().flatten();
+    let is_answer = matches.try_contains_id("reply_to").unwrap_or(false);
+    match (get("recipient"), get("content")) {
+        (Some(text), None) if is_answer && !matches.contains_id("body_file") => (None, Some(text)),
+        words => words,
+    }
+}
+
+/// Whom a message is for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Addressee(pub Option<String>);
+
+impl schemars::JsonSchema for Addressee {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Addressee".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+impl Args for Addressee {
+    fn augment_args(command: Command) -> Command {
+        command.arg(
+            Arg::new("recipient")
+                .value_name("RECIPIENT")
+                .help("Name, `human` or @role; not needed with reply_to")
+                .allow_hyphen_values(true),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Addressee::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Addressee {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Addressee, clap::Error> {
+        Ok(Addressee(words(matches).0.cloned()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Addressee::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn unreadable(err: &Error) -> clap::Error {
+    clap::Error::raw(ErrorKind::Io, err)
 }

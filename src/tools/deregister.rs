@@ -39,7 +39,7 @@ impl Tool for Deregister {
                 "a session sits on the seat of `{}`, and only it can leave",
                 cx.me.name
             ))
-            .hint("let the agent call deregister"));
+            .hint("the agent itself leaves with its tool deregister"));
         }
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?.count;
         cx.tx.leave(cx.me.id, cx.now)?;
@@ -57,7 +57,7 @@ impl fmt::Display for Output {
             let mail = crate::view::text::messages(self.unread);
             write!(
                 f,
-                " with {mail} unread; they stay, and register with this name brings them back"
+                " with {mail} unread; unread mail stays, and register with this name brings it back"
             )?;
         }
         Ok(())

@@ -165,8 +165,7 @@ fn history(cx: &mut Cx<'_>, params: &Params, limit: i64) -> Result<Output> {
     let from: Option<MemberId> = match &params.from {
         Some(name) => {
             let member = cx.tx.member_named(name)?.ok_or_else(|| {
-                let shown: String = name.chars().take(limits::LINE_CHARS).collect();
-                Error::not_found(format!("no member named {}", sanitize::field(&shown)))
+                Error::not_found(format!("no member named {}", sanitize::quote(name)))
                     .hint("list_members with include_left shows everybody")
             })?;
             Some(member.id)
@@ -190,9 +189,7 @@ fn history(cx: &mut Cx<'_>, params: &Params, limit: i64) -> Result<Output> {
 
 /// As many messages as a result has room for, and one at least.
 fn page(cx: &Cx<'_>, messages: Vec<Shown>) -> Vec<Line> {
-    /// Room for the first line, the badge and what a desk says first.
-    const ASIDE: usize = 1_200;
-    let mut room = limits::RESULT_BYTES - ASIDE;
+    let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
     let mut lines = Vec::new();
     for message in messages {
         let line = Line::new(cx, message);

@@ -120,10 +120,9 @@ impl MemberLine {
 /// Lists members as far as a result has room, and says how many are left out.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const ASIDE: usize = 1_200;
         let n = self.members.len();
         write!(f, "{}", if n == 1 { "1 member".to_owned() } else { format!("{n} members") })?;
-        let mut room = limits::RESULT_BYTES - ASIDE;
+        let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
         for (n_shown, member) in self.members.iter().enumerate() {
             let line = member.to_string();
             if line.len() + 1 > room {

@@ -8,6 +8,7 @@ use super::{Access, Cx, Tool, get_messages::Line};
 use crate::{
     domain::{
         id::{MessageId, SessionId},
+        limits,
         time::Time,
     },
     error::{Error, Result},
@@ -52,10 +53,7 @@ impl Tool for MessageStatus {
     fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
         let id = params.message_id;
         let is_mine = |message: &crate::store::Shown| -> Result<bool> {
-            Ok(message.sender_id == cx.me.id
-                || message.is_broadcast
-                || cx.me.is_human
-                || cx.tx.was_delivered(id, cx.me.id)?)
+            Ok(cx.me.is_human || message.is_broadcast || cx.tx.is_party(id, cx.me.id)?)
         };
         let message = match cx.tx.message(id)? {
             Some(message) if is_mine(&message)? => message,
@@ -86,27 +84,53 @@ fn part(standing: Standing) -> Part {
     }
 }
 
+/// Lists recipients as far as a result has room, and counts the others.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message.text(self.now))?;
-        for part in &self.recipients {
-            write!(f, "\n{}: {}", part.name, part.state)?;
-            if let Some(at) = part.read_at {
-                write!(f, " {}", self.now.since(at).ago())?;
-            } else if let Some(at) = part.handed_at {
-                write!(f, " {}, not known to be read yet", self.now.since(at).ago())?;
+        let message = self.message.text(self.now);
+        f.write_str(&message)?;
+        let mut room = limits::RESULT_BYTES.saturating_sub(limits::ASIDE_BYTES + message.len());
+        for (n_shown, part) in self.recipients.iter().enumerate() {
+            let line = part.line(self.now);
+            if line.len() + 1 > room {
+                let rest = self.recipients.get(n_shown..).unwrap_or_default();
+                return write!(f, "\n{} more: {}", rest.len(), tally(rest));
             }
-            if let (Some(at), Some(session)) = (part.handed_at, part.handed_session) {
-                let to = match session {
-                    SessionId::COMMAND_LINE => "the command line".to_owned(),
-                    session => format!("session {}", session.0),
-                };
-                write!(f, " (handed to {to} {})", self.now.since(at).ago())?;
-            }
+            room -= line.len() + 1;
+            write!(f, "\n{line}")?;
         }
         if self.recipients.is_empty() {
             f.write_str("\nnobody has it any more")?;
         }
         Ok(())
     }
+}
+
+impl Part {
+    fn line(&self, now: Time) -> String {
+        let since = match (self.read_at, self.handed_at) {
+            (Some(at), _) => format!(" {}", now.since(at).ago()),
+            (None, Some(at)) => format!(" {}, not known to be read yet", now.since(at).ago()),
+            (None, None) => String::new(),
+        };
+        let handed = match (self.handed_at, self.handed_session) {
+            (Some(at), Some(SessionId::COMMAND_LINE)) => {
+                format!(" (handed to the command line {})", now.since(at).ago())
+            }
+            (Some(at), Some(session)) => {
+                format!(" (handed to session {} {})", session.0, now.since(at).ago())
+            }
+            _ => String::new(),
+        };
+        format!("{}: {}{since}{handed}", self.name, self.state)
+    }
+}
+
+/// `3 queued, 1 read`.
+fn tally(parts: &[Part]) -> String {
+    let counts = ["queued", "handed", "read"].into_iter().filter_map(|state| {
+        let n = parts.iter().filter(|part| part.state == state).count();
+        (n > 0).then(|| format!("{n} {state}"))
+    });
+    counts.collect::<Vec<_>>().join(", ")
 }

@@ -71,8 +71,7 @@ impl Cx<'_> {
         let names = members.iter().map(|found| found.member.name.as_str());
         let near = name::nearest(wanted, names)
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-        let shown: String = wanted.chars().take(limits::LINE_CHARS).collect();
-        Ok(Error::not_found(format!("no member named {}", sanitize::field(&shown)))
+        Ok(Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
             .hint(format!("{near}{}", self.known()?)))
     }
 
@@ -98,21 +97,24 @@ impl Cx<'_> {
     /// Everyone with a role who has not left, but me.
     pub(super) fn with_role(&self, role: &str) -> Result<Vec<Found>> {
         let mut members = self.present()?;
-        let roles: Vec<String> = members
+        let mut roles: Vec<String> = members
             .iter()
             .filter(|found| !found.member.role.is_empty())
-            .map(|found| format!("@{}", found.member.role))
+            .map(|found| format!("@{}", found.member.role.to_ascii_lowercase()))
             .collect();
+        roles.sort();
+        roles.dedup();
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
-            let shown: String = role.chars().take(limits::LINE_CHARS).collect();
             let known = match roles.as_slice() {
-                [] => "nobody has a role yet; register sets one".to_owned(),
+                [] => "nobody else has a role; register sets one".to_owned(),
                 roles => format!("known roles: {}", text::list(roles, 20)),
             };
+            let mine = self.tx.member(self.me.id)?.role.eq_ignore_ascii_case(role);
+            let nobody = if mine { "nobody but you" } else { "nobody here" };
             return Err(Error::not_found(format!(
-                "nobody here has the role {}",
-                sanitize::field(&shown)
+                "{nobody} has the role {}",
+                sanitize::quote(role)
             ))
             .hint(known));
         }

@@ -67,7 +67,8 @@ impl Tool for Register {
         let profile = Profile::check(params)?;
         let wished = params.name.as_deref().map(MemberName::parse).transpose()?;
         let renamed = match wished {
-            Some(wished) if wished.as_str() != cx.me.name.as_str() => rename(cx, &wished)?,
+            // Another spelling of my name is my name.
+            Some(wished) if wished != cx.me.name => rename(cx, &wished)?,
             _ => None,
         };
         let member = profile.apply(cx)?;
@@ -109,8 +110,7 @@ impl Profile {
             Some(role) => {
                 let role = role.strip_prefix('@').unwrap_or(role);
                 MemberName::any(role).map_err(|_| {
-                    let shown: String = role.chars().take(limits::LINE_CHARS).collect();
-                    Error::invalid(format!("{} is not a role", sanitize::field(&shown))).hint(
+                    Error::invalid(format!("{} is not a role", sanitize::quote(role))).hint(
                         "a role is one word of A-Z, a-z, 0-9, `.`, `_` and `-`, 64 at most, such \
                          as `reviewer`; say the rest in `note`",
                     )
@@ -133,7 +133,14 @@ impl Profile {
             role != before.role || note != before.note || capabilities != before.capabilities;
         if changed {
             cx.tx.set_profile(cx.me.id, &role, &note, &capabilities)?;
-            let detail = format!("role {role}, note {note}");
+            let good_at = capabilities.join(", ");
+            let said = [("role", &role), ("note", &note), ("good at", &good_at)];
+            let said: Vec<String> = said
+                .into_iter()
+                .filter(|(_, text)| !text.is_empty())
+                .map(|(what, text)| format!("{what} {text}"))
+                .collect();
+            let detail = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
             sit::log(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
         }
         Ok(Member { role, note, capabilities, ..before })
@@ -170,10 +177,6 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     if !cx.me.is_session {
         return Err(Error::refused(format!("you speak as `{}` here", cx.me.name))
             .hint("a command has the name that --as gives it; only a session can change its own"));
-    }
-    if *wished == cx.me.name {
-        return Err(Error::refused(format!("you are `{}` already", cx.me.name))
-            .hint("names are the same in capitals and small letters"));
     }
     let mut reason = None;
     let mut seat = cx.seats.claim(wished)?;

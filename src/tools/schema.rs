@@ -9,7 +9,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::{Entry, TABLE};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    view::sanitize,
+};
 
 /// What a client is told of a tool.
 pub struct Shape {
@@ -122,7 +125,8 @@ pub(super) fn check(
 }
 
 fn unknown(entry: &'static Entry, name: &str) -> Error {
-    let err = Error::invalid(format!("unknown parameter `{name}`; {}", takes(entry)));
+    let err =
+        Error::invalid(format!("unknown parameter {}; {}", sanitize::quote(name), takes(entry)));
     match name {
         "sender" | "agent_name" | "from_agent" | "from" | "as" => {
             err.hint("the sender is always you")
@@ -202,5 +206,5 @@ fn shortened(value: &Value) -> String {
     if shown.len() < text.len() {
         shown.push_str("...");
     }
-    crate::view::sanitize::field(&shown)
+    sanitize::field(&shown)
 }

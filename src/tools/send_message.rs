@@ -4,16 +4,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, content::Content, recipients::Found};
+use super::{
+    Access, Cx, Tool,
+    content::{Addressee, Content},
+    recipients::Found,
+};
 use crate::{
     domain::{
-        id::MessageId,
+        id::{MemberId, MessageId},
         member::State,
         message::{Kind, Recipient},
     },
     error::{Error, Result},
     fault,
-    store::{Event, NewMessage},
+    store::{Event, Member, NewMessage},
     view::text,
 };
 
@@ -21,11 +25,11 @@ pub(super) struct SendMessage;
 
 /// Send a message to another agent or the human; says whether they are here
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
-#[command(allow_missing_positional = true)]
 pub(super) struct Params {
     /// Name, `human` or @role; not needed with reply_to
-    #[arg(required_unless_present = "reply_to")]
-    recipient: Option<String>,
+    #[serde(default)]
+    #[command(flatten)]
+    recipient: Addressee,
     #[command(flatten)]
     content: Content,
     /// Id of the message you answer
@@ -63,7 +67,7 @@ impl Tool for SendMessage {
     fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
         let body = &params.content.0;
         Cx::check_body(body)?;
-        let recipient = params.recipient.as_deref().filter(|name| !name.trim().is_empty());
+        let recipient = params.recipient.0.as_deref().filter(|name| !name.trim().is_empty());
         let recipient = recipient.map(Recipient::parse).transpose()?;
         // Checked in any case: a reply to a message that is not there is refused.
         let other = params.reply_to.map(|parent| other_party(cx, parent)).transpose()?;
@@ -89,14 +93,7 @@ impl Tool for SendMessage {
 fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
     let me = cx.me.id;
     let sent = match cx.tx.sent(parent)? {
-        Some(sent)
-            if sent.sender == me
-                || sent.is_broadcast
-                || cx.me.is_human
-                || cx.tx.was_delivered(parent, me)? =>
-        {
-            sent
-        }
+        Some(sent) if sent.is_broadcast || cx.me.is_human || cx.tx.is_party(parent, me)? => sent,
         _ => {
             return Err(Error::not_found(format!(
                 "there is no message {parent} that you sent or were sent"
@@ -104,7 +101,8 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
             .hint("get_messages with include_read shows the ids"));
         }
     };
-    let other = if sent.sender == me { sent.recipient } else { Some(sent.sender) };
+    let sender = now_called(cx, sent.sender)?;
+    let other = if sender.id == me { sent.recipient } else { Some(sender.id) };
     let Some(other) = other else {
         return match sent.audience.strip_prefix('@') {
             Some(role) => Ok(Recipient::Role(role.to_owned())),
@@ -112,11 +110,16 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
                 .hint("call broadcast again, or name the recipient too")),
         };
     };
-    let mut member = cx.tx.member(other)?;
-    while let Some(moved_to) = member.moved_to {
-        member = cx.tx.member(moved_to)?;
+    Ok(Recipient::Member(now_called(cx, other)?.name.to_string()))
+}
+
+/// The member itself, or what it became with its last change of name.
+fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
+    let member = cx.tx.member(member)?;
+    match member.moved_to {
+        Some(moved_to) => cx.tx.member(moved_to),
+        None => Ok(member),
     }
-    Ok(Recipient::Member(member.name.to_string()))
 }
 
 /// What a message is written to.

@@ -107,6 +107,10 @@ impl Sitting<'_> {
             return self.as_command(tx, &member, None, session, epoch, now);
         }
         let Some(seat) = self.seats.claim(name)? else {
+            // Only commands speak as it, each for a moment: another one does now.
+            if member.is_none_or(|member| member.seatless) {
+                return Err(Error::busy(format!("another command speaks as `{name}` now")));
+            }
             return Err(Error::refused(format!("a session sits on the seat of `{name}`")).hint(
                 "only that session can speak as it; choose another name for --as, or only look: \
                  `inbox --peek`, `members`, `show`",

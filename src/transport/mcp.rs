@@ -26,9 +26,10 @@ use tokio_util::sync::CancellationToken;
 use super::{ledger::Ledger, queue::Queue, wake};
 use crate::{
     config::{AgentEnv, Config},
-    domain::name,
+    domain::{limits, name},
     error::{Error, Kind},
     tools::{Agent, Answer, Desk, Entry, Job, TABLE},
+    view::sanitize,
 };
 
 /// What every model is shown before it calls anything; Codex shows the first paragraph alone.
@@ -165,6 +166,7 @@ impl Server {
         let client = context.client_info();
         let (client, client_version) = client
             .map_or_else(|| ("unknown".to_owned(), String::new()), |it| (it.name, it.version));
+        let (client, client_version) = (bounded(client), bounded(client_version));
         let family = name::family(&client);
         let told = |key: &str| {
             context.meta.0.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
@@ -191,6 +193,14 @@ fn session_keys(
             (thread, parent)
         }
         _ => (None, None),
+    }
+}
+
+/// What a client says of itself is shown to all others: a long text would hide who else is there.
+fn bounded(text: String) -> String {
+    match text.char_indices().nth(limits::CLIENT_CHARS) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "...",
+        None => text,
     }
 }
 
@@ -229,8 +239,7 @@ fn log(entry: &Entry, err: &Error) {
 
 fn unknown_tool(name: &str) -> String {
     let names: Vec<&str> = TABLE.iter().map(|entry| entry.name).collect();
-    let shown: String = name.chars().take(100).collect();
-    format!("unknown tool {}; there are {}", crate::view::sanitize::field(&shown), names.join(", "))
+    format!("unknown tool {}; there are {}", sanitize::quote(name), names.join(", "))
 }
 
 #[cfg(test)]

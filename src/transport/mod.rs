@@ -7,4 +7,5 @@ mod ledger;
 pub mod mcp;
 pub mod queue;
 pub mod stdio;
+mod surrogates;
 pub mod wake;

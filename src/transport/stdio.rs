@@ -16,6 +16,7 @@ use super::{
     ledger::{Ledger, Watched},
     mcp::Server,
     queue::Queue,
+    surrogates::Mender,
 };
 use crate::{
     config::Config,
@@ -61,7 +62,14 @@ async fn run(desk: Desk, config: Arc<Config>) {
         listed: Arc::default(),
     };
     let (reader, writer) = streams();
-    let reader = Counted { inner: reader, ledger: Arc::clone(&ledger), gone: gone.clone() };
+    let reader = Counted {
+        inner: reader,
+        ledger: Arc::clone(&ledger),
+        gone: gone.clone(),
+        mender: Mender::default(),
+        raw: Vec::new(),
+        ready: Vec::new(),
+    };
     let inner = AsyncRwTransport::new_server(reader, writer);
     let transport = Watched { inner, ledger: Arc::clone(&ledger) };
 
@@ -148,6 +156,34 @@ struct Counted {
     inner: Reader,
     ledger: Arc<Ledger>,
     gone: CancellationToken,
+    mender: Mender,
+    /// As it came.
+    raw: Vec<u8>,
+    /// Mended, and not passed on yet.
+    ready: Vec<u8>,
+}
+
+impl Counted {
+    /// Waits for bytes and mends them; whether any came.
+    fn poll_more(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<bool>> {
+        self.raw.resize(room, 0);
+        let mut buffer = ReadBuf::new(&mut self.raw);
+        match Pin::new(&mut self.inner).poll_read(cx, &mut buffer) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                self.ledger.reads.fetch_add(1, Ordering::Relaxed);
+                self.mender.mend(buffer.filled(), &mut self.ready);
+                return Poll::Ready(Ok(true));
+            }
+            Poll::Ready(Ok(())) => self.mender.finish(&mut self.ready),
+            Poll::Ready(Err(err)) => {
+                self.gone.cancel();
+                return Poll::Ready(Err(err));
+            }
+        }
+        self.gone.cancel();
+        Poll::Ready(Ok(false))
+    }
 }
 
 impl AsyncRead for Counted {
@@ -156,16 +192,18 @@ impl AsyncRead for Counted {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        match &polled {
-            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
-                self.ledger.reads.fetch_add(1, Ordering::Relaxed);
+        while self.ready.is_empty() {
+            match self.poll_more(cx, buffer.remaining()) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) => break,
+                Poll::Ready(Err(err)) => return Poll::Ready(Err(err)),
+                Poll::Pending => return Poll::Pending,
             }
-            Poll::Ready(_) => self.gone.cancel(),
-            Poll::Pending => {}
         }
-        polled
+        let n_bytes = self.ready.len().min(buffer.remaining());
+        buffer.put_slice(self.ready.get(..n_bytes).unwrap_or_default());
+        self.ready.drain(..n_bytes);
+        Poll::Ready(Ok(()))
     }
 }
 

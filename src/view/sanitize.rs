@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use crate::domain::limits;
+
 /// A body as it is shown: every line behind `| `, without a line end after the last.
 pub fn fence(body: &str) -> String {
     let mut shown = String::with_capacity(body.len() + 16);
@@ -23,6 +25,14 @@ pub fn field(text: &str) -> String {
     escape_into(&mut shown, text, |c| c == '`' || c == '\t' || is_unsafe(c));
     shown.push('`');
     shown
+}
+
+/// What a caller wrote, as an error quotes it: a field, cut where it gets long, and then `...`.
+pub fn quote(text: &str) -> String {
+    match text.char_indices().nth(limits::LINE_CHARS) {
+        Some((end, _)) => field(text.get(..end).unwrap_or_default()) + "...",
+        None => field(text),
+    }
 }
 
 fn escape_into(shown: &mut String, text: &str, is_unsafe: impl Fn(char) -> bool) {

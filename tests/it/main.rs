@@ -1,35 +1,51 @@
 //! The integration tests, as one binary.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-mod support {
-    pub(crate) mod agent;
-    #[cfg(unix)]
-    pub(crate) mod faults;
-}
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that panics has failed"
+)]
 
 #[cfg(unix)]
 use support::{agent::PATIENCE, faults::PROGRAM};
 
+// What must be refused, and what must be shown harmlessly.
+mod bad_input;
 // Calls that are taken back, answers that nobody reads.
 #[cfg(unix)]
 mod cancel;
+// The command line: help, exit codes, who speaks, stdout and stderr.
+mod cli;
+// What models are shown, and what the tables and the README promise.
+mod contract;
 // The program dies at any place, or panics.
 #[cfg(unix)]
 mod crash;
 // Broken tables, full disks, held locks.
 #[cfg(unix)]
 mod disk;
+// Arbitrary arguments into every tool.
+mod fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod init;
 // A server's life, and probes.
 #[cfg(unix)]
 mod lifecycle;
+// How much of anything comes at once.
+mod limits;
 // Many processes at one instant.
 #[cfg(unix)]
 mod race;
 // The table is deleted or replaced under sessions.
 #[cfg(unix)]
 mod replaced;
+// Transcripts, each played in process, as commands and over MCP.
+mod scripts;
 // Which seat a session gets back.
 #[cfg(unix)]
 mod sessions;
+// A workspace for one test, and the tests' MCP client.
+mod support;
+// Rules about the sources themselves.
+mod tidy;
