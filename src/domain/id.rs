@@ -26,6 +26,42 @@ impl SessionId {
     pub const NOBODY: SessionId = SessionId(-1);
 }
 
+/// A task, shown as `T7`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub i64);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "T{}", self.0)
+    }
+}
+
+/// As a person types it: `7` or `T7`.
+impl FromStr for TaskId {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<TaskId> {
+        text.strip_prefix(['T', 't'])
+            .unwrap_or(text)
+            .parse()
+            .map(TaskId)
+            .map_err(|_| Error::invalid(format!("`{text}` is not a task, such as 7 or T7")))
+    }
+}
+
+/// For models a task is a plain number.
+impl schemars::JsonSchema for TaskId {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TaskId".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        i64::json_schema(generator)
+    }
+}
+
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.0)

@@ -4,7 +4,10 @@ use rusqlite::params;
 
 use super::Tx;
 use crate::{
-    domain::{id::MessageId, time::Time},
+    domain::{
+        id::{MessageId, TaskId},
+        time::Time,
+    },
     error::Result,
 };
 
@@ -16,6 +19,7 @@ pub struct Event<'a> {
     /// What happened: `message.sent`, `member.joined`.
     pub kind: &'static str,
     pub message: Option<MessageId>,
+    pub task: Option<TaskId>,
     /// Words or ids that belong to the kind.
     pub detail: Option<String>,
 }
@@ -35,13 +39,15 @@ impl Tx<'_> {
     pub fn log(&self, now: Time, event: &Event<'_>) -> Result<()> {
         self.writing()?
             .prepare_cached(
-                "INSERT INTO event (at, actor, kind, message_id, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO event (at, actor, kind, message_id, task_id, detail)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute(params![
                 now.0,
                 event.actor,
                 event.kind,
                 event.message.map(|id| id.0),
+                event.task.map(|id| id.0),
                 event.detail
             ])?;
         Ok(())

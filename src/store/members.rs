@@ -313,13 +313,22 @@ impl Tx<'_> {
             .execute([old.0, new.0])?;
         conn.prepare_cached("UPDATE member SET moved_to = ?2 WHERE moved_to = ?1")?
             .execute([old.0, new.0])?;
+        for sql in [
+            "UPDATE task SET creator_id = ?2 WHERE creator_id = ?1",
+            "UPDATE task SET assignee_id = ?2 WHERE assignee_id = ?1",
+            "UPDATE reservation SET member_id = ?2 WHERE member_id = ?1 AND ended_at IS NULL",
+            "UPDATE message SET about_id = ?2 WHERE about_id = ?1",
+        ] {
+            conn.prepare_cached(sql)?.execute([old.0, new.0])?;
+        }
         // Back to a name that it had before: that one is nobody's old name any more.
         conn.prepare_cached("UPDATE member SET moved_to = NULL WHERE id = ?1")?.execute([new.0])?;
         // Sessions before this one stay the old name's unless it goes away.
         let tells: bool = conn
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM message WHERE sender_id = ?1 OR recipient_id = ?1)
-                     OR EXISTS (SELECT 1 FROM delivery WHERE member_id = ?1)",
+                     OR EXISTS (SELECT 1 FROM delivery WHERE member_id = ?1)
+                     OR EXISTS (SELECT 1 FROM reservation WHERE member_id = ?1)",
             )?
             .query_row([old.0], |row| row.get(0))?;
         if tells {

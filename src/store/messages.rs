@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, named_params, params};
 use super::Tx;
 use crate::{
     domain::{
-        id::{MemberId, MessageId, SessionId},
+        id::{MemberId, MessageId, SessionId, TaskId},
         limits,
         message::Kind,
         time::{DAY, HOUR, Time},
@@ -24,6 +24,10 @@ pub struct NewMessage<'a> {
     /// The other party, where there is exactly one.
     pub recipient: Option<MemberId>,
     pub reply_to: Option<MessageId>,
+    /// The task that a notice is about.
+    pub task: Option<TaskId>,
+    /// Whose doing a notice tells of: an answer to it goes there.
+    pub about: Option<MemberId>,
     pub body: &'a str,
 }
 
@@ -82,6 +86,8 @@ pub struct Sent {
     pub id: MessageId,
     pub sender: MemberId,
     pub recipient: Option<MemberId>,
+    /// Whose doing a notice tells of.
+    pub about: Option<MemberId>,
     pub audience: String,
     pub is_broadcast: bool,
 }
@@ -243,8 +249,8 @@ impl Tx<'_> {
         };
         let mut statement = conn.prepare_cached(
             "INSERT INTO message (sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
-                                  thread_id, body, sent_at)
-             VALUES (:sender, :kind, :audience, :is_broadcast, :recipient, :reply_to,
+                                  task_id, about_id, thread_id, body, sent_at)
+             VALUES (:sender, :kind, :audience, :is_broadcast, :recipient, :reply_to, :task, :about,
                      coalesce(:thread, (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'message'), 1),
                      :body, :now)",
         )?;
@@ -255,6 +261,8 @@ impl Tx<'_> {
             ":is_broadcast": new.is_broadcast,
             ":recipient": new.recipient.map(|member| member.0),
             ":reply_to": new.reply_to.map(|message| message.0),
+            ":task": new.task.map(|task| task.0),
+            ":about": new.about.map(|member| member.0),
             ":thread": thread,
             ":body": new.body,
             ":now": now.0,
@@ -358,7 +366,8 @@ impl Tx<'_> {
     /// Who wrote a message and to whom, without its body.
     pub fn sent(&self, id: MessageId) -> Result<Option<Sent>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT id, sender_id, recipient_id, audience, is_broadcast FROM message WHERE id = ?1",
+            "SELECT id, sender_id, recipient_id, audience, is_broadcast, about_id FROM message
+             WHERE id = ?1",
         )?;
         Ok(statement
             .query_row([id.0], |row| {
@@ -368,6 +377,7 @@ impl Tx<'_> {
                     recipient: row.get::<_, Option<i64>>(2)?.map(MemberId),
                     audience: row.get(3)?,
                     is_broadcast: row.get(4)?,
+                    about: row.get::<_, Option<i64>>(5)?.map(MemberId),
                 })
             })
             .optional()?)

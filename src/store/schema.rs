@@ -14,7 +14,7 @@ pub(super) const APPLICATION_ID: i32 = 0x7474_7462;
 const BREAKING: i64 = 1;
 
 /// Append only. Entry N brings `user_version` from `1000 * BREAKING + N - 1` to the next.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1000.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/1000.sql"), include_str!("schema/1001.sql")];
 
 /// What a file turned out to be.
 #[derive(Debug, PartialEq, Eq)]

@@ -42,7 +42,8 @@ impl Tx<'_> {
     /// another message.
     pub fn wipe(&self, now: Time) -> Result<()> {
         self.writing()?.execute_batch(
-            "DELETE FROM delivery; DELETE FROM message; DELETE FROM member_key;
+            "DELETE FROM reservation; DELETE FROM context; DELETE FROM task_dependency;
+             DELETE FROM task; DELETE FROM delivery; DELETE FROM message; DELETE FROM member_key;
              DELETE FROM session; DELETE FROM event; DELETE FROM member;
              UPDATE about SET epoch = abs(random() >> 1);",
         )?;

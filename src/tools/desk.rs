@@ -325,8 +325,13 @@ impl Desk {
                 tx.members()?.into_iter().map(|member| member.name).collect();
             let n_messages = tx.n_messages()?;
             tx.wipe(now)?;
-            let event =
-                Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
+            let event = Event {
+                actor: name::HUMAN,
+                kind: "table.reset",
+                message: None,
+                task: None,
+                detail: None,
+            };
             tx.log(now, &event)?;
             Ok((names, n_messages))
         })?;
@@ -551,7 +556,7 @@ pub(super) fn log_messages(
     }
     let ids: Vec<String> = messages.iter().map(ToString::to_string).collect();
     let message = messages.first().copied().filter(|_| messages.len() == 1);
-    tx.log(now, &Event { actor, kind, message, detail: Some(ids.join(" ")) })
+    tx.log(now, &Event { actor, kind, message, task: None, detail: Some(ids.join(" ")) })
 }
 
 /// Used where a member's id is all there is.

@@ -12,6 +12,7 @@ mod get_messages;
 mod heartbeat;
 mod list_members;
 mod message_status;
+mod notices;
 mod recipients;
 mod register;
 mod schema;
@@ -130,6 +131,8 @@ pub struct Effects {
     pub said_name: bool,
     /// The result says already what is unread.
     pub said_unread: bool,
+    /// Who was sent a notice of this change.
+    pub told: Vec<MemberId>,
 }
 
 #[derive(Debug, Default)]

@@ -211,6 +211,7 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
         actor: old.name.as_str(),
         kind: "member.moved",
         message: None,
+        task: None,
         detail: Some(name.to_string()),
     };
     cx.tx.log(cx.now, &event)?;

@@ -102,7 +102,8 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
         }
     };
     let sender = now_called(cx, sent.sender)?;
-    let other = if sender.id == me { sent.recipient } else { Some(sender.id) };
+    // An answer to a notice goes to whose doing it tells of.
+    let other = if sender.id == me { sent.recipient } else { sent.about.or(Some(sender.id)) };
     let Some(other) = other else {
         return match sent.audience.strip_prefix('@') {
             Some(role) => Ok(Recipient::Role(role.to_owned())),
@@ -152,6 +153,8 @@ pub(super) fn send(
         is_broadcast,
         recipient: only,
         reply_to,
+        task: None,
+        about: None,
         body,
     };
     let mut recipients = Vec::with_capacity(members.len());
@@ -169,8 +172,13 @@ pub(super) fn send(
         cx.tx.deliver(id, cx.me.id, member.id)?;
         cx.ring(&member.name);
     }
-    let event =
-        Event { actor: cx.me.name.as_str(), kind: "message.sent", message: Some(id), detail: None };
+    let event = Event {
+        actor: cx.me.name.as_str(),
+        kind: "message.sent",
+        message: Some(id),
+        task: None,
+        detail: None,
+    };
     cx.tx.log(cx.now, &event)?;
     let audience = (!matches!(audience, Audience::Member)).then_some(written_to);
     Ok(Output { id, audience, recipients })

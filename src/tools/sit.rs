@@ -426,5 +426,5 @@ pub(super) fn log(
     now: Time,
 ) -> Result<()> {
     let detail = detail.map(str::to_owned);
-    tx.log(now, &Event { actor: actor.as_str(), kind, message: None, detail })
+    tx.log(now, &Event { actor: actor.as_str(), kind, message: None, task: None, detail })
 }
