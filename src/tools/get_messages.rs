@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, desk};
+use super::{Access, Cx, Tool, log};
 use crate::{
     domain::{
         id::{MemberId, MessageId},
@@ -144,13 +144,8 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
         };
         cx.tx.hand_out(&handing, cx.now)?;
         crate::fault::point("after_insert");
-        desk::log_messages(
-            cx.tx,
-            cx.me.name.as_str(),
-            "message.handed",
-            &handing.messages,
-            cx.now,
-        )?;
+        let (actor, handed) = (cx.me.name.as_str(), &handing.messages);
+        log::messages(cx.tx, actor, "message.handed", handed, cx.now)?;
         cx.effects.handing = Some(handing);
     }
     let more = match (peek, unread.count) {

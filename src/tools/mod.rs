@@ -11,6 +11,7 @@ pub mod desk;
 mod get_messages;
 mod heartbeat;
 mod list_members;
+mod log;
 mod message_status;
 mod recipients;
 mod register;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, sit};
+use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, log};
 use crate::{
     domain::{
         limits,
@@ -13,7 +13,7 @@ use crate::{
         name::{self, MemberName},
     },
     error::{Error, Result},
-    store::{Event, Joining, Member},
+    store::{Joining, Member},
     view::{
         sanitize,
         text::{self, Front},
@@ -141,7 +141,7 @@ impl Profile {
                 .map(|(what, text)| format!("{what} {text}"))
                 .collect();
             let detail = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
-            sit::log(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
+            log::member(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
         }
         Ok(Member { role, note, capabilities, ..before })
     }
@@ -207,13 +207,7 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     cx.tx.set_profile(member, &profile.role, &profile.note, &profile.capabilities)?;
     cx.tx.move_member(old.id, member, cx.now)?;
     cx.tx.deliver_late_broadcasts(member, cx.now)?;
-    let event = Event {
-        actor: old.name.as_str(),
-        kind: "member.moved",
-        message: None,
-        detail: Some(name.to_string()),
-    };
-    cx.tx.log(cx.now, &event)?;
+    log::member(cx.tx, &old.name, "member.moved", Some(name.as_str()), cx.now)?;
     cx.me.id = member;
     cx.me.name = name;
     cx.effects.seat = SeatChange::Move(seat, member);

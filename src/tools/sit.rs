@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::desk::{Agent, Who};
+use super::{
+    desk::{Agent, Who},
+    log,
+};
 use crate::{
     domain::{
         id::{MemberId, SessionId},
@@ -11,7 +14,7 @@ use crate::{
     },
     error::{Error, Result},
     seat::{Seat, Seats},
-    store::{self, Event, Joining, Member, Tx},
+    store::{self, Joining, Member, Tx},
     workspace::Workspace,
 };
 
@@ -48,6 +51,11 @@ impl Seated {
     /// Nothing has happened that asks to sit down anew.
     pub(super) fn is_good(&self, epoch: i64) -> bool {
         self.epoch == epoch && !self.key_is_new && self.is_current()
+    }
+
+    /// The same session on another member's seat.
+    pub(super) fn moved_to(self, seat: Seat, member: MemberId) -> Seated {
+        Seated { name: seat.name().clone(), seat: Some(Arc::new(seat)), member, ..self }
     }
 }
 
@@ -122,13 +130,13 @@ impl Sitting<'_> {
         let member = if let Some(member) = member {
             if member.left_at.is_some() {
                 tx.return_member(member.id)?;
-                log(tx, name, "member.joined", None, now)?;
+                log::member(tx, name, "member.joined", None, now)?;
             }
             member
         } else {
             let joining = Joining { name, seatless: true, sub: false };
             let id = tx.insert_member(&joining, now)?;
-            log(tx, name, "member.joined", None, now)?;
+            log::member(tx, name, "member.joined", None, now)?;
             tx.deliver_late_broadcasts(id, now)?;
             tx.member(id)?
         };
@@ -275,7 +283,7 @@ impl Place<'_> {
         };
         let mut seated = self.take(seat, by_right, vec![notice])?;
         let removed = self.tx.move_member(before.member, seated.member, self.now)?;
-        log(self.tx, &before.name, "member.moved", Some(name.as_str()), self.now)?;
+        log::member(self.tx, &before.name, "member.moved", Some(name.as_str()), self.now)?;
         tracing::debug!(removed, "moved from {} to {name}", before.name);
         // What was handed out under the old session number stays confirmable: it goes by number.
         seated.key_is_new = false;
@@ -361,7 +369,7 @@ impl Place<'_> {
         } else {
             let joining = Joining { name, seatless: false, sub: agent.parent_key.is_some() };
             let id = tx.insert_member(&joining, now)?;
-            log(tx, name, "member.joined", None, now)?;
+            log::member(tx, name, "member.joined", None, now)?;
             id
         };
         let session = tx.insert_session(member, &self.session())?;
@@ -370,7 +378,7 @@ impl Place<'_> {
             tx.remember_key(&agent.family, key, member)?;
         }
         tx.deliver_late_broadcasts(member, now)?;
-        log(tx, name, "session.began", Some(&agent.client), now)?;
+        log::member(tx, name, "session.began", Some(&agent.client), now)?;
         Ok(Seated {
             member,
             name: name.clone(),
@@ -416,15 +424,4 @@ impl Place<'_> {
             began_at: self.now,
         }
     }
-}
-
-pub(super) fn log(
-    tx: &Tx<'_>,
-    actor: &MemberName,
-    kind: &'static str,
-    detail: Option<&str>,
-    now: Time,
-) -> Result<()> {
-    let detail = detail.map(str::to_owned);
-    tx.log(now, &Event { actor: actor.as_str(), kind, message: None, detail })
 }
