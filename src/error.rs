@@ -91,6 +91,13 @@ impl Error {
             .source(source)
     }
 
+    /// The same text and hint as an error of the command line, under the name of what held the value
+    /// (`--name`, `TEAM_TABLE_NAME`).
+    #[must_use]
+    pub fn in_usage(self, of: &str) -> Error {
+        Error { kind: Kind::Usage, message: format!("{of}: {}", self.message), ..self }
+    }
+
     /// Adds what to do next; shown on a line of its own, as `hint: ...`.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {

@@ -11,6 +11,7 @@ use std::{
 use super::{plan::Plan, receipt::Drawer};
 use crate::{
     clients::{self, CLIENTS, Client, KEY, Server},
+    domain::name::MemberName,
     error::{Error, Result},
     platform,
 };
@@ -92,7 +93,9 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
             plan.take_out(client, path, made)?;
         }
     } else {
-        let server = Server { command: command(cx)?, name: checked(args.name.as_deref())? };
+        let name = args.name.as_deref().map(MemberName::parse).transpose();
+        let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
+        let server = Server { command: command(cx)?, name };
         for client in &clients {
             plan.put_in(client, cx.top.join(client.file), &server)?;
         }
@@ -127,28 +130,6 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Client>> {
     }
     let is_chosen = |client: &&Client| names.is_empty() || names.iter().any(|n| n == client.name);
     Ok(CLIENTS.iter().filter(is_chosen).collect())
-}
-
-/// A member's name: ASCII letters and digits, also `.`, `_` and `-` behind the first, 64 at most.
-fn checked(name: Option<&str>) -> Result<Option<String>> {
-    let Some(name) = name else { return Ok(None) };
-    let lower = name.to_ascii_lowercase();
-    let is_reserved = ["human", "team-table"].iter().any(|word| lower.starts_with(word))
-        || ["all", "everyone"].contains(&lower.as_str());
-    let is_well_formed = name.len() <= 64
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-    if is_reserved {
-        return Err(Error::usage(format!("the name `{name}` is reserved"))
-            .hint("choose one that says what the agent is for, such as `reviewer`"));
-    }
-    if !is_well_formed {
-        return Err(Error::usage(format!(
-            "a name is 1 to 64 ASCII letters, digits, `.`, `_` and `-`, the first a letter or \
-             digit; got `{name}`"
-        )));
-    }
-    Ok(Some(name.to_owned()))
 }
 
 /// What the clients are to start: our name where PATH leads to this very program, since that is

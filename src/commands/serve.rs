@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use crate::{
     config::Config,
     domain::name::MemberName,
-    error::{Error, Result},
+    error::Result,
     tools::{Agent, Desk, Who},
     transport::stdio,
     view::text::Front,
@@ -42,9 +42,7 @@ pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8
     let named = [("--name", &args.name), ("TEAM_TABLE_NAME", &config.name)];
     let wish = match named.into_iter().find_map(|(from, name)| name.as_ref().map(|it| (from, it))) {
         None => None,
-        Some((from, name)) => Some(MemberName::parse(name).map_err(|err| {
-            Error::usage(format!("{from}: {err}")).hint(err.hint_text().unwrap_or_default())
-        })?),
+        Some((from, name)) => Some(MemberName::parse(name).map_err(|err| err.in_usage(from))?),
     };
     if std::io::stdin().is_terminal() {
         super::say(
