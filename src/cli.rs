@@ -16,10 +16,10 @@ use crate::{
     commands::{self, init, log, reset, serve},
     config::Config,
     domain::name::{self, MemberName},
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     fault,
     tools::{Desk, Entry, TABLE, Who},
-    transport::queue::Queue,
+    transport::{event_loop, queue::Queue},
     view::text::Front,
     workspace::Workspace,
 };
@@ -152,9 +152,7 @@ fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
         if wanted.eq_ignore_ascii_case(name::HUMAN) {
             return Ok(Who::Human);
         }
-        let name = MemberName::parse(wanted).map_err(|err| {
-            Error::usage(err.to_string()).hint(err.hint_text().unwrap_or_default())
-        })?;
+        let name = MemberName::parse(wanted).map_err(|err| err.in_usage("--as"))?;
         return Ok(Who::Named(name));
     }
     let agent = &config.agent;
@@ -188,7 +186,7 @@ fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Writ
         .map_err(|err| Error::internal("cannot tell which program this is").source(err))?;
     let queue = Queue::new(desk);
     let mut make_table = || {
-        let runtime = commands::event_loop()?;
+        let runtime = event_loop()?;
         runtime.block_on(queue.write(Desk::make_table))
     };
     let mut setup = init::Setup {
@@ -245,10 +243,9 @@ fn start_log(config: &Config) -> Result<()> {
 }
 
 fn is_broken_pipe(err: &Error) -> bool {
-    err.kind() != Kind::Busy
-        && std::error::Error::source(err)
-            .and_then(|source| source.downcast_ref::<io::Error>())
-            .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+    std::error::Error::source(err)
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[expect(clippy::print_stderr, reason = "stderr is talk")]

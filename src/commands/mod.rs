@@ -70,14 +70,6 @@ fn hint_in_commands(hint: &str) -> String {
     hint
 }
 
-/// An event loop for one command.
-pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| Error::internal("cannot start the event loop").source(err))
-}
-
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
     say(question);

@@ -5,12 +5,12 @@ use std::{
     path::PathBuf,
 };
 
-use super::{asked, event_loop, say};
+use super::{asked, say};
 use crate::{
     domain::member::State,
     error::{Error, Result},
     tools::{Desk, MemberLine},
-    transport::queue::Queue,
+    transport::{event_loop, queue::Queue},
     view::text,
 };
 
@@ -65,8 +65,8 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
             .hint("end them first, or add --force: they then go on with an empty table"));
     }
     if !args.yes && io::stdin().is_terminal() {
-        let question =
-            format!("Delete all members and {n_messages} messages in {}? [y/N]", table.display());
+        let messages = text::counted(n_messages, "message");
+        let question = format!("Delete all members and {messages} in {}? [y/N]", table.display());
         if !asked(&question)? {
             return Err(Error::refused("nothing was reset"));
         }
@@ -79,8 +79,7 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
-    let messages =
-        if n_deleted == 1 { "1 message".to_owned() } else { format!("{n_deleted} messages") };
+    let messages = text::counted(n_deleted, "message");
     say(&format!("reset {}: {messages} deleted", table.display()));
     if !seated.is_empty() {
         say(&format!("{} connected sessions go on; their next result tells them", seated.len()));

@@ -82,10 +82,7 @@ impl Status {
         if lines.len() == before {
             lines.push("no agent is here yet: it is listed after its first call".to_owned());
         }
-        let messages = match self.messages {
-            1 => "1 message".to_owned(),
-            n => format!("{n} messages"),
-        };
+        let messages = text::counted(self.messages, "message");
         lines.push(format!("{} ({messages}, {} KiB)", self.table, self.bytes / 1024));
         lines.join("\n")
     }

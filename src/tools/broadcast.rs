@@ -60,7 +60,7 @@ impl fmt::Display for Output {
             self.recipients.iter().filter(|one| matches!(one.shown, State::Away(_))).count();
         let names: Vec<String> =
             self.recipients.iter().map(|one| format!("{} ({})", one.name, one.shown)).collect();
-        let members = if n == 1 { "1 member".to_owned() } else { format!("{n} members") };
+        let members = text::counted(n, "member");
         let verb = if n_away == n { "queued" } else { "sent" };
         write!(f, "{verb} {} to {members}, {n_away} away: {}", self.id, text::list(&names, 20))
     }

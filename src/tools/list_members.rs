@@ -121,7 +121,7 @@ impl MemberLine {
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.members.len();
-        write!(f, "{}", if n == 1 { "1 member".to_owned() } else { format!("{n} members") })?;
+        f.write_str(&text::counted(n, "member"))?;
         let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
         for (n_shown, member) in self.members.iter().enumerate() {
             let line = member.to_string();

@@ -112,9 +112,7 @@ impl Queue {
         }
         persist(&mut desk, Instant::now() + patience, Desk::settle).await
     }
-}
 
-impl Queue {
     /// Runs `f` with the turn to write.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 //!
 //! What we say stands bare; what a member wrote stands behind `| ` or in backticks.
 
+use std::fmt;
+
 use crate::{
     domain::{
         id::MessageId,
@@ -86,6 +88,12 @@ pub fn count(n: usize) -> String {
     } else {
         n.to_string()
     }
+}
+
+/// `1 member`, `12 members`.
+pub fn counted(n: impl fmt::Display + PartialEq + From<u8> + Copy, noun: &str) -> String {
+    let ending = if n == 1.into() { "" } else { "s" };
+    format!("{n} {noun}{ending}")
 }
 
 /// `1 message`, `99+ messages`.
