@@ -46,7 +46,7 @@ pub struct Joining<'a> {
 
 /// A session as it sits down.
 #[derive(Debug, Clone)]
-pub struct Sitting {
+pub struct Session {
     pub family: String,
     pub key: Option<String>,
     pub client: String,
@@ -149,11 +149,11 @@ impl Tx<'_> {
         Ok(statement.query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    pub fn session(&self, id: SessionId) -> Result<Option<Sitting>> {
+    pub fn session(&self, id: SessionId) -> Result<Option<Session>> {
         let mut statement = self.conn.prepare_cached("SELECT * FROM session WHERE id = ?1")?;
         Ok(statement
             .query_row([id.0], |row| {
-                Ok(Sitting {
+                Ok(Session {
                     family: row.get("family")?,
                     key: row.get("key")?,
                     client: row.get("client")?,
@@ -182,7 +182,7 @@ impl Tx<'_> {
         Ok(MemberId(id))
     }
 
-    pub fn insert_session(&self, member: MemberId, sitting: &Sitting) -> Result<SessionId> {
+    pub fn insert_session(&self, member: MemberId, session: &Session) -> Result<SessionId> {
         let mut statement = self.writing()?.prepare_cached(
             "INSERT INTO session (member_id, family, key, client, client_version, server_version,
                                   pid, checkout, branch, began_at)
@@ -191,15 +191,15 @@ impl Tx<'_> {
         )?;
         let id = statement.insert(named_params! {
             ":member": member.0,
-            ":family": sitting.family,
-            ":key": sitting.key,
-            ":client": sitting.client,
-            ":client_version": sitting.client_version,
-            ":server_version": sitting.server_version,
-            ":pid": sitting.pid,
-            ":checkout": sitting.checkout,
-            ":branch": sitting.branch,
-            ":began_at": sitting.began_at.0,
+            ":family": session.family,
+            ":key": session.key,
+            ":client": session.client,
+            ":client_version": session.client_version,
+            ":server_version": session.server_version,
+            ":pid": session.pid,
+            ":checkout": session.checkout,
+            ":branch": session.branch,
+            ":began_at": session.began_at.0,
         })?;
         Ok(SessionId(id))
     }

@@ -60,8 +60,6 @@ pub struct Standing {
 pub struct Unread {
     pub count: usize,
     pub senders: Vec<String>,
-    /// Ids of the oldest, at most as many as the count.
-    pub ids: Vec<MessageId>,
 }
 
 /// Deliveries that were handed out together, to be confirmed or given back.
@@ -108,7 +106,7 @@ macro_rules! unread {
 }
 
 const UNREAD: &str = concat!(
-    "SELECT message_id, sender_id FROM delivery WHERE ",
+    "SELECT sender_id FROM delivery WHERE ",
     unread!(),
     " ORDER BY message_id LIMIT ?3 + 0"
 );
@@ -135,8 +133,7 @@ impl Tx<'_> {
         let mut senders: Vec<i64> = Vec::new();
         while let Some(row) = rows.next()? {
             unread.count += 1;
-            unread.ids.push(MessageId(row.get(0)?));
-            let sender = row.get(1)?;
+            let sender = row.get(0)?;
             if !senders.contains(&sender) {
                 senders.push(sender);
             }

@@ -14,7 +14,7 @@ use crate::{
     },
     error::{Error, Result},
     seat::{Seat, Seats},
-    store::{self, Joining, Member, Tx},
+    store::{Joining, Member, Session, Tx},
     workspace::Workspace,
 };
 
@@ -411,8 +411,8 @@ impl Place<'_> {
         Ok(format!("you are `{}`: another session sat here before{seen}; {mail}", member.name))
     }
 
-    fn session(&self) -> store::Sitting {
-        store::Sitting {
+    fn session(&self) -> Session {
+        Session {
             family: self.agent.family.clone(),
             key: self.agent.key.clone(),
             client: self.agent.client.clone(),
