@@ -12,21 +12,10 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub(super) struct Content(pub String);
-
-impl schemars::JsonSchema for Content {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Content".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
 
 impl Args for Content {
     fn augment_args(command: Command) -> Command {
@@ -101,21 +90,10 @@ fn words(matches: &ArgMatches) -> (Option<&String>, Option<&String>) {
 }
 
 /// Whom a message is for.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub(super) struct Addressee(pub Option<String>);
-
-impl schemars::JsonSchema for Addressee {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Addressee".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
 
 impl Args for Addressee {
     fn augment_args(command: Command) -> Command {

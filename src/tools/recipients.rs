@@ -61,7 +61,7 @@ impl Cx<'_> {
         if let State::Left(age) = found.state {
             let when = age.map_or_else(String::new, |age| format!(" {}", age.ago()));
             let left = format!("`{}` left{when}", found.member.name);
-            return Err(Error::refused(left).hint(self.known()?));
+            return Err(Error::refused(left).hint(known(&self.present()?)));
         }
         Ok(found)
     }
@@ -72,7 +72,7 @@ impl Cx<'_> {
         let near = name::nearest(wanted, names)
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         Ok(Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
-            .hint(format!("{near}{}", self.known()?)))
+            .hint(format!("{near}{}", known(&members))))
     }
 
     /// Everybody who has not left, but me.
@@ -82,16 +82,6 @@ impl Cx<'_> {
             .map(|member| self.found(member))
             .filter(|found| !matches!(found.state, State::Left(_)))
             .collect())
-    }
-
-    /// `known sessions: claude-1 (active), human (away)`.
-    fn known(&self) -> Result<String> {
-        let known: Vec<String> = self
-            .present()?
-            .iter()
-            .map(|found| format!("{} ({})", found.member.name, found.state))
-            .collect();
-        Ok(format!("known sessions: {}", text::list(&known, 20)))
     }
 
     /// Everyone with a role who has not left, but me.
@@ -169,4 +159,11 @@ impl Cx<'_> {
     pub(super) fn ring(&mut self, member: &MemberName) {
         self.effects.ring.push(member.clone());
     }
+}
+
+/// `known sessions: claude-1 (active), human (away)`.
+fn known(members: &[Found]) -> String {
+    let known: Vec<String> =
+        members.iter().map(|found| format!("{} ({})", found.member.name, found.state)).collect();
+    format!("known sessions: {}", text::list(&known, 20))
 }
