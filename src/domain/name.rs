@@ -65,12 +65,10 @@ impl MemberName {
 
     /// Any text as near to a name as can be; for the names of clients.
     pub fn from_client(client: &str) -> String {
-        let family: String = client
-            .to_ascii_lowercase()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' })
-            .take(32)
-            .collect();
+        let client = client.to_ascii_lowercase();
+        let words = client.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let family: String = words.join("-").chars().take(32).collect();
         let family = family.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         match MemberName::parse(family) {
             Ok(_) => family.to_owned(),
@@ -220,6 +218,7 @@ mod tests {
         assert_eq!(family("claude-code"), "claude");
         assert_eq!(family("opencode"), "opencode");
         assert_eq!(family("My Client/2"), "my-client-2");
+        assert_eq!(family("A -- (client)  9"), "a-client-9");
         assert_eq!(family("human"), "agent");
         assert_eq!(family("日本"), "agent");
     }
