@@ -118,7 +118,9 @@ pub fn tree() -> Command {
         .long("as")
         .value_name("NAME")
         .help("Speak as this member; in a terminal you are `human`");
-    let tools = TABLE.iter().map(|entry| (entry.clap)().arg(speaker.clone()).arg(json.clone()));
+    let tools = TABLE.iter().map(|entry| {
+        commands::help_in_commands((entry.clap)()).arg(speaker.clone()).arg(json.clone())
+    });
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
     Command::new("team-table")
         .version(env!("CARGO_PKG_VERSION"))

@@ -27,6 +27,9 @@ pub(super) struct GetMessages;
 /// Marks the messages read. With include_read, from, thread or before: search the history, mark
 /// nothing.
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+#[command(long_about = "Read your inbox: new messages from other agents\n\n\
+    Marks the messages read. With --include-read, --from, --thread or --before: search the \
+    history, mark nothing.")]
 pub(super) struct Params {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_read: Option<bool>,
@@ -40,7 +43,7 @@ pub(super) struct Params {
     #[arg(long, value_name = "ID")]
     before: Option<MessageId>,
     /// 20; at most 100
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = super::whole_number)]
     limit: Option<i64>,
     /// Show unread messages without marking them
     #[serde(skip)]

@@ -260,3 +260,8 @@ fn job<T: Tool>(entry: &'static Entry, params: T::Params) -> Result<Job> {
         }),
     })
 }
+
+/// A whole number on the command line; for what is none clap shows the words of Rust's parser.
+fn whole_number(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "it must be a whole number")
+}
