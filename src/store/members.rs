@@ -219,8 +219,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// A command speaks as this member from now on.
-    pub fn return_member(&self, member: MemberId) -> Result<()> {
+    /// A command speaks as this member from now on: the member is back, if it had left.
+    pub fn speak_as(&self, member: MemberId) -> Result<()> {
         self.writing()?
             .prepare_cached(
                 "UPDATE member SET left_at = NULL, moved_to = NULL, seatless = 1 WHERE id = ?1",

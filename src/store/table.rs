@@ -1,11 +1,13 @@
 //! The table as a whole: its one row about itself, and the reset.
 
+use std::path::Path;
+
 use rusqlite::{Connection, params};
 
 use super::Tx;
 use crate::{
     domain::{name, time::Time},
-    error::Result,
+    error::{Error, Result},
 };
 
 /// Fills a new table: the row about itself, and the two members of the first day.
@@ -65,8 +67,18 @@ impl super::Store {
     }
 
     /// Copies the table, as of now, to a file that is not there yet.
-    pub fn copy_to(&self, path: &std::path::Path) -> Result<()> {
-        self.conn.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+    ///
+    /// # Errors
+    /// The copy cannot be written; a path that is not Unicode cannot be named to `SQLite`.
+    pub fn copy_to(&self, path: &Path) -> Result<()> {
+        let Some(name) = path.to_str() else {
+            let shown = path.display();
+            return Err(Error::refused(format!(
+                "`{shown}` is not Unicode, so no copy is made there"
+            ))
+            .hint("name a file in ASCII for the copy; nothing was reset"));
+        };
+        self.conn.execute("VACUUM INTO ?1", [name])?;
         Ok(())
     }
 }

@@ -129,8 +129,12 @@ impl Sitting<'_> {
         }
         let member = if let Some(member) = member {
             if member.left_at.is_some() {
-                tx.return_member(member.id)?;
                 log::member(tx, name, "member.joined", None, now)?;
+            }
+            // Also where a session sat there before: who finds the seat taken now is to know that
+            // only a command has it.
+            if member.left_at.is_some() || !member.seatless {
+                tx.speak_as(member.id)?;
             }
             member
         } else {

@@ -113,14 +113,13 @@ impl Queue {
         persist(&mut desk, Instant::now() + patience, Desk::settle).await
     }
 
-    /// Runs `f` with the turn to write.
+    /// Runs `f` with the turn to write; again where a foreign program was in its way.
     ///
     /// # Errors
     /// The turn cannot be had, or `f` fails.
-    pub async fn write<T>(&self, f: impl FnOnce(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
+    pub async fn write<T>(&self, f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
         let mut desk = self.desk.lock().await;
-        let turn = take_turn(&mut desk, Instant::now() + PATIENCE).await?;
-        f(&mut desk, &turn)
+        persist(&mut desk, Instant::now() + PATIENCE, f).await
     }
 }
 
@@ -149,11 +148,11 @@ async fn try_call(
 }
 
 /// Runs `f` with the turn to write, until no foreign program is in the way.
-async fn persist(
+async fn persist<T>(
     desk: &mut Desk,
     deadline: Instant,
-    f: impl Fn(&mut Desk, &WriteTurn) -> Result<()>,
-) -> Result<()> {
+    f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>,
+) -> Result<T> {
     loop {
         let turn = take_turn(desk, deadline).await?;
         match f(desk, &turn) {

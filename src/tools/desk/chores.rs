@@ -93,7 +93,7 @@ impl Desk {
             .map(Some)
     }
 
-    /// Empties the table, with a copy of it first if asked for. Members that sit there are told by
+    /// Empties the table, with a copy of it first if asked for, and says how many messages it held. Members that sit there are told by
     /// their next result; their bells are rung.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Desk {
         if let Some(path) = backup {
             store.copy_to(path)?;
         }
-        let (names, n_messages) = store.write(|tx| {
+        let wiped = store.write(|tx| {
             let names: Vec<MemberName> =
                 tx.members()?.into_iter().map(|member| member.name).collect();
             let n_messages = tx.n_messages()?;
@@ -114,7 +114,15 @@ impl Desk {
                 Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
             tx.log(now, &event)?;
             Ok((names, n_messages))
-        })?;
+        });
+        if wiped.is_err()
+            && let Some(path) = backup
+            && let Err(err) = std::fs::remove_file(path)
+        {
+            // The next try makes its own copy, of what is there then.
+            tracing::warn!("cannot remove {}: {err}", path.display());
+        }
+        let (names, n_messages) = wiped?;
         for name in &names {
             self.seats.ring(name);
         }
