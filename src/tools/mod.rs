@@ -7,7 +7,7 @@
 mod broadcast;
 mod content;
 mod deregister;
-pub mod desk;
+mod desk;
 mod get_messages;
 mod heartbeat;
 mod list_members;
@@ -66,7 +66,7 @@ pub enum Access {
 }
 
 /// One operation.
-pub trait Tool {
+pub(crate) trait Tool {
     /// Name in MCP: `send_message`.
     const NAME: &'static str;
     /// Name on the command line: `send`.
@@ -100,7 +100,7 @@ pub struct Cx<'a> {
     pub front: Front,
     /// Messages per member and minute; 0 for no limit.
     pub max_per_minute: u32,
-    pub effects: Effects,
+    pub(crate) effects: Effects,
 }
 
 /// Who asks. The sender is stamped from this; there is no sender parameter anywhere.
@@ -120,7 +120,7 @@ pub struct Me {
 
 /// What is to happen beside the table: after the commit, and only then.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Whose bells to ring.
     pub ring: Vec<MemberName>,
     /// What was handed out, to be confirmed or given back.
@@ -134,7 +134,7 @@ pub struct Effects {
 }
 
 #[derive(Debug, Default)]
-pub enum SeatChange {
+pub(crate) enum SeatChange {
     #[default]
     Stay,
     Move(crate::seat::Seat, MemberId),
@@ -142,7 +142,7 @@ pub enum SeatChange {
 }
 
 /// The result of one tool, before the desk adds what belongs to every result.
-pub struct Reply {
+pub(crate) struct Reply {
     pub text: String,
     pub json: Value,
 }
