@@ -272,12 +272,7 @@ fn file_id(path: &Path) -> Result<Option<FileId>> {
 fn at(path: &Path, err: Error) -> Error {
     match err.kind() {
         Kind::Storage if !err.to_string().contains(&*path.to_string_lossy()) => {
-            let named = Error::storage(format!("cannot use `{}`: {err}", path.display()));
-            match err.hint_text() {
-                Some(hint) => named.hint(hint),
-                None => named,
-            }
-            .source(err)
+            err.about(format_args!("cannot use `{}`", path.display()))
         }
         _ => err,
     }
