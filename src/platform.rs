@@ -98,7 +98,9 @@ fn id_of(meta: &Metadata) -> FileId {
     FileId(meta.dev(), meta.ino())
 }
 
-/// On Windows files that a server has open cannot be deleted; the time of creation is enough.
+/// The time of creation, since std tells the file's number to nobody on Windows. `SQLite`'s files
+/// cannot be deleted there while a server has them open; a lock file can, and one made anew within
+/// 15 s may be given the time of the deleted one.
 #[cfg(not(unix))]
 fn id_of(meta: &Metadata) -> FileId {
     let created = meta

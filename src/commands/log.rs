@@ -18,6 +18,7 @@ use crate::{
 
 /// How soon a change is shown with `-f`.
 const LOOK: Duration = Duration::from_millis(200);
+/// Rows that are read in one transaction.
 const PAGE: i64 = 500;
 
 /// Show every message and every change; marks nothing as read

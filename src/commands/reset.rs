@@ -7,7 +7,6 @@ use std::{
 
 use super::{asked, say};
 use crate::{
-    domain::member::State,
     error::{Error, Result},
     tools::{Desk, MemberLine},
     transport::{event_loop, queue::Queue},
@@ -39,13 +38,8 @@ pub struct Args {
 pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     let table = desk.workspace().table.clone();
     let Some((seated, n_messages)) = desk.look(|cx| {
-        let members = cx.tx.members()?;
-        let lines = members.iter().map(|member| MemberLine::new(cx, member));
-        let seated: Vec<MemberLine> = lines
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .filter(|line| line.session.is_some() && !matches!(line.shown, State::Left(_)))
-            .collect();
+        let mut seated = MemberLine::all(cx)?;
+        seated.retain(|line| line.session.is_some() && !line.shown.has_left());
         Ok((seated, cx.tx.n_messages()?))
     })?
     else {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{flush, print, print_json};
 use crate::{
-    domain::{id::SessionId, member::State},
+    domain::id::SessionId,
     error::Result,
     store,
     tools::{Desk, MemberLine},
@@ -31,16 +31,10 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
     let table = desk.workspace().table.clone();
     let found = desk.look(|cx| {
         let unread = cx.tx.unread(cx.me.id, SessionId::NOBODY)?;
-        let members = cx
-            .tx
-            .members()?
-            .iter()
-            .map(|member| MemberLine::new(cx, member))
-            .collect::<Result<Vec<_>>>()?;
         Ok(Status {
             unread: unread.count,
             senders: unread.senders,
-            members,
+            members: MemberLine::all(cx)?,
             messages: cx.tx.n_messages()?,
             table: table.display().to_string(),
             bytes: size(&table),
@@ -73,10 +67,7 @@ impl Status {
                 Front::Commands.read_mail()
             ),
         });
-        let here = self
-            .members
-            .iter()
-            .filter(|member| !member.you && !matches!(member.shown, State::Left(_)));
+        let here = self.members.iter().filter(|member| !member.you && !member.shown.has_left());
         let before = lines.len();
         lines.extend(here.map(ToString::to_string));
         if lines.len() == before {

@@ -80,7 +80,7 @@ impl Cx<'_> {
         let members = self.tx.members()?.into_iter().filter(|member| member.id != self.me.id);
         Ok(members
             .map(|member| self.found(member))
-            .filter(|found| !matches!(found.state, State::Left(_)))
+            .filter(|found| !found.state.has_left())
             .collect())
     }
 

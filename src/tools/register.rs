@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, log};
 use crate::{
     domain::{
-        limits,
-        member::State,
-        message,
+        limits, message,
         name::{self, MemberName},
     },
     error::{Error, Result},
@@ -72,13 +70,8 @@ impl Tool for Register {
             _ => None,
         };
         let member = profile.apply(cx)?;
-        let mut others = Vec::new();
-        for other in cx.tx.members()? {
-            let line = MemberLine::new(cx, &other)?;
-            if other.id != cx.me.id && !matches!(line.shown, State::Left(_)) {
-                others.push(line);
-            }
-        }
+        let mut others = MemberLine::all(cx)?;
+        others.retain(|line| !line.you && !line.shown.has_left());
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
         cx.effects.said_name = true;
         cx.effects.said_unread = true;

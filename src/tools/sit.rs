@@ -29,7 +29,9 @@ pub(super) struct Seated {
     pub is_human: bool,
     /// The lock; none for the human, for looks, and for a command in an agent's shell.
     pub seat: Option<Arc<Seat>>,
+    /// As in [`super::Me`].
     pub reads_as: SessionId,
+    /// As in [`super::Me`].
     pub hands_as: SessionId,
     /// The table's epoch when it sat down.
     pub epoch: i64,
@@ -110,8 +112,7 @@ impl Sitting<'_> {
                 Error::not_found(format!("no member named `{name}`"))
                     .hint("`team-table members` shows who there is")
             })?;
-            let session = member.session.filter(|_| self.seats.is_held(&member.name));
-            let session = session.unwrap_or(SessionId::NOBODY);
+            let session = self.session_of(&member);
             return self.as_command(tx, &member, None, session, epoch, now);
         }
         let Some(seat) = self.seats.claim(name)? else {
@@ -164,9 +165,14 @@ impl Sitting<'_> {
                 "let the agent call one of its team-table tools first, or name a member with --as",
             )
         })?;
-        let session = member.session.filter(|_| self.seats.is_held(&member.name));
-        let session = session.unwrap_or(SessionId::NOBODY);
+        let session = self.session_of(&member);
         self.as_command(tx, &member, None, session, epoch, now)
+    }
+
+    /// The session that sits on the member's seat now.
+    fn session_of(&self, member: &Member) -> SessionId {
+        let session = member.session.filter(|_| self.seats.is_held(&member.name));
+        session.unwrap_or(SessionId::NOBODY)
     }
 
     fn as_command(

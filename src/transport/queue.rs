@@ -90,7 +90,7 @@ impl Queue {
     /// Sits down without a call, where a table is there.
     pub async fn sit_down(&self, agent: &Agent) -> Result<()> {
         let mut desk = self.desk.lock().await;
-        if desk.is_seated() || !desk.table_exists() {
+        if !desk.can_sit_down() {
             return Ok(());
         }
         desk.identify(agent);

@@ -20,7 +20,7 @@ use crate::{
 impl Desk {
     /// Sits down without a call, where a table is there.
     pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
-        if self.seated.is_some() || self.has_left || !self.table_exists() {
+        if !self.can_sit_down() {
             return Ok(());
         }
         let now = self.now();

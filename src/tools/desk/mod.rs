@@ -153,8 +153,12 @@ impl Desk {
         self.seated.is_some()
     }
 
-    /// Whether there is a table to sit down at, without making one.
-    pub fn table_exists(&self) -> bool {
+    /// Whether there is a table to sit down at without making one, and reason to.
+    pub fn can_sit_down(&self) -> bool {
+        self.seated.is_none() && !self.has_left && self.table_exists()
+    }
+
+    fn table_exists(&self) -> bool {
         self.workspace.table.exists()
     }
 
