@@ -20,6 +20,7 @@ use clap::{Command, builder::StyledStr};
 use crate::{
     error::{Error, Result},
     tools::TABLE,
+    view::sanitize,
 };
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
@@ -38,7 +39,7 @@ fn unprintable(err: io::Error) -> Error {
 fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
         .map_err(|err| Error::internal("cannot write JSON").source(err))?;
-    print(out, &text)
+    print(out, &sanitize::json(&text))
 }
 
 /// Says something to the person, beside the data.

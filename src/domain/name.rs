@@ -30,13 +30,10 @@ impl MemberName {
     pub fn parse(text: &str) -> Result<MemberName> {
         let name = MemberName::any(text)?;
         let key = name.key();
-        let reserved = key.starts_with(HUMAN)
-            || key.starts_with(TEAM_TABLE)
-            || EVERYONE.contains(&key.as_str());
-        if reserved {
+        if is_reserved(&key) {
             return Err(Error::invalid(format!("the name `{text}` is reserved")).hint(
-                "names that begin with `human` or `team-table`, and `all` and `everyone`, \
-                 cannot be taken; choose another, such as `reviewer`",
+                "names that begin with `human` or `team-table`, and `all`, `everyone`, `you` and \
+                 `me`, cannot be taken; choose another, such as `reviewer`",
             ));
         }
         Ok(name)
@@ -107,6 +104,14 @@ impl MemberName {
         let base = base.to_owned();
         (number.saturating_add(1)..u32::MAX).map(move |number| MemberName::numbered(&base, number))
     }
+}
+
+/// Words that stand for somebody else already, as a name or as a role; in small letters.
+pub fn is_reserved(word: &str) -> bool {
+    word.starts_with(HUMAN)
+        || word.starts_with(TEAM_TABLE)
+        || EVERYONE.contains(&word)
+        || ["you", "me"].contains(&word)
 }
 
 /// What is no name, as an error quotes it: only visible ASCII and blanks as they are, so that

@@ -6,7 +6,7 @@ use super::Tx;
 use crate::{
     domain::{
         flood::Window,
-        id::{MemberId, SessionId},
+        id::{MemberId, MessageId, SessionId},
         member::Presence,
         name::MemberName,
         time::Time,
@@ -296,6 +296,46 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// The members whose latest session had this key.
+    pub fn members_with_session_key(&self, family: &str, key: &str) -> Result<Vec<Member>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT member.* FROM member JOIN session ON session.id = session_id
+             WHERE session.family = ?1 AND session.key = ?2",
+        )?;
+        let rows = statement.query_map([family, key], Member::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// A session that sat there by mistake is gone again: the member is as it was before.
+    pub fn restore_member(&self, before: &Member) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "UPDATE member SET session_id = ?2, heartbeat_at = ?3, left_at = ?4, moved_to = ?5,
+                        seatless = ?6
+                 WHERE id = ?1",
+            )?
+            .execute(params![
+                before.id.0,
+                before.session.map(|session| session.0),
+                before.heartbeat_at.map(|at| at.0),
+                before.left_at.map(|at| at.0),
+                before.moved_to.map(|member| member.0),
+                before.seatless,
+            ])?;
+        Ok(())
+    }
+
+    /// Unread mail that came after a message goes to another member.
+    pub fn move_mail_since(&self, last: MessageId, old: MemberId, new: MemberId) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "UPDATE OR IGNORE delivery SET member_id = ?3
+                 WHERE member_id = ?2 AND message_id > ?1 AND read_at IS NULL",
+            )?
+            .execute([last.0, old.0, new.0])?;
+        Ok(())
+    }
+
     /// What belongs to `old` belongs to `new`: unread mail and keys. The old one answers with the
     /// new name from now on, or is removed where nothing tells of it.
     ///
@@ -306,7 +346,14 @@ impl Tx<'_> {
             "UPDATE OR IGNORE delivery SET member_id = ?2 WHERE member_id = ?1 AND read_at IS NULL",
         )?
         .execute([old.0, new.0])?;
-        // What could not move is there already: a broadcast that reached both.
+        // What could not move is there already: a broadcast that reached both. It is unread again,
+        // also where another session read it under the new name.
+        conn.prepare_cached(
+            "UPDATE delivery SET read_at = NULL, handed_at = NULL, handed_session = NULL
+             WHERE member_id = ?2 AND message_id IN (
+                 SELECT message_id FROM delivery WHERE member_id = ?1 AND read_at IS NULL)",
+        )?
+        .execute([old.0, new.0])?;
         conn.prepare_cached("DELETE FROM delivery WHERE member_id = ?1 AND read_at IS NULL")?
             .execute([old.0])?;
         conn.prepare_cached("UPDATE member_key SET member_id = ?2 WHERE member_id = ?1")?

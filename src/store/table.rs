@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use super::Tx;
 use crate::{
-    domain::{name, time::Time},
+    domain::{id::MemberId, name, time::Time},
     error::{Error, Result},
 };
 
@@ -40,16 +40,27 @@ impl Tx<'_> {
         Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(Time))
     }
 
-    /// Deletes what was said and done. The counters of ids stay: an agent's `#41` must never be
-    /// another message.
-    pub fn wipe(&self, now: Time) -> Result<()> {
-        self.writing()?.execute_batch(
-            "DELETE FROM delivery; DELETE FROM message; DELETE FROM member_key;
-             DELETE FROM session; DELETE FROM event; DELETE FROM member;
-             UPDATE about SET epoch = abs(random() >> 1);",
+    /// Deletes what was said and done, and all members but those where a session sits: they can be
+    /// found and written to before their next call. The counters of ids stay: an agent's `#41` must
+    /// never be another message.
+    pub fn wipe(&self, seated: &[MemberId], now: Time) -> Result<()> {
+        let conn = self.writing()?;
+        let kept = serde_json::to_string(&seated)
+            .map_err(|err| Error::internal("cannot name the members").source(err))?;
+        conn.execute_batch("DELETE FROM delivery; DELETE FROM message; DELETE FROM event;")?;
+        for sql in [
+            "DELETE FROM member_key WHERE member_id NOT IN (SELECT value FROM json_each(?1))",
+            "DELETE FROM session WHERE member_id NOT IN (SELECT value FROM json_each(?1))",
+            "DELETE FROM member WHERE kind = 'agent' AND id NOT IN (SELECT value FROM json_each(?1))",
+        ] {
+            conn.execute(sql, [&kept])?;
+        }
+        conn.execute(
+            "UPDATE member SET role = '', note = '', capabilities = '[]' WHERE kind = 'human'",
+            [],
         )?;
-        self.writing()?.execute("UPDATE about SET reset_at = ?1", [now.0])?;
-        insert_first_members(self.writing()?, now.0)
+        conn.execute("UPDATE about SET epoch = abs(random() >> 1), reset_at = ?1", [now.0])?;
+        Ok(())
     }
 
     /// How many messages the table holds.

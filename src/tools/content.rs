@@ -51,15 +51,11 @@ impl FromArgMatches for Content {
                     "the text is given twice, as an argument and with --body-file",
                 ));
             }
-            (Some(path), None) => std::fs::read_to_string(path)
+            (Some(path), None) => std::fs::File::open(path)
+                .and_then(read)
                 .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            (None, Some("-")) => {
-                let mut text = String::new();
-                std::io::stdin()
-                    .read_to_string(&mut text)
-                    .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
-                text
-            }
+            (None, Some("-")) => read(std::io::stdin())
+                .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?,
             (None, Some(text)) => text.to_owned(),
             (None, None) => {
                 return Err(clap::Error::raw(
@@ -119,6 +115,15 @@ impl FromArgMatches for Addressee {
         *self = Addressee::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// A text, and of one that is too long only so much as to see that.
+fn read(source: impl std::io::Read) -> std::io::Result<String> {
+    /// Far over any limit, so that the error names the size of what people send by mistake.
+    const ENOUGH: u64 = 16 << 20;
+    let mut text = String::new();
+    source.take(ENOUGH).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn unreadable(err: &Error) -> clap::Error {

@@ -97,6 +97,9 @@ impl Cx<'_> {
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
             let known = match roles.as_slice() {
+                _ if role.eq_ignore_ascii_case(name::HUMAN) => {
+                    "the human is no role: write to `human`".to_owned()
+                }
                 [] => "nobody else has a role; register sets one".to_owned(),
                 roles => format!("known roles: {}", text::list(roles, 20)),
             };

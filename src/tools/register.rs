@@ -102,12 +102,14 @@ impl Profile {
             Some("") => Some(String::new()),
             Some(role) => {
                 let role = role.strip_prefix('@').unwrap_or(role);
-                MemberName::any(role).map_err(|_| {
-                    Error::invalid(format!("{} is not a role", sanitize::quote(role))).hint(
+                let is_taken = name::is_reserved(&role.to_ascii_lowercase());
+                if is_taken || MemberName::any(role).is_err() {
+                    let what = if is_taken { "cannot be a role" } else { "is not a role" };
+                    return Err(Error::invalid(format!("{} {what}", sanitize::quote(role))).hint(
                         "a role is one word of A-Z, a-z, 0-9, `.`, `_` and `-`, 64 at most, such \
                          as `reviewer`; say the rest in `note`",
-                    )
-                })?;
+                    ));
+                }
                 Some(role.to_owned())
             }
         };
@@ -199,7 +201,6 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     cx.tx.seat_member(member, old.hands_as, cx.now)?;
     cx.tx.set_profile(member, &profile.role, &profile.note, &profile.capabilities)?;
     cx.tx.move_member(old.id, member, cx.now)?;
-    cx.tx.deliver_late_broadcasts(member, cx.now)?;
     log::member(cx.tx, &old.name, "member.moved", Some(name.as_str()), cx.now)?;
     cx.me.id = member;
     cx.me.name = name;

@@ -137,14 +137,25 @@ async fn try_call(
         Err(err) if err.kind() == Kind::Storage && job.only_looks => (None, Some(err)),
         Err(err) => return Err(err),
     };
-    match catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref()))) {
-        Ok(Err(err)) if err.kind() == Kind::NeedsWrite => Err(unwritable.unwrap_or(err)),
-        Ok(result) => result,
-        Err(_panic) => Err(Error::internal(format!(
+    match run(desk, job, turn.as_ref()) {
+        Err(err) if err.kind() == Kind::NeedsWrite => Err(unwritable.unwrap_or(err)),
+        // A full disk: what was read cannot be written down now, and one can still look.
+        Err(err) if err.kind() == Kind::Storage && job.only_looks && turn.is_some() => {
+            run(desk, job, None).map_err(|_| err)
+        }
+        result => result,
+    }
+}
+
+/// A call in which a panic is an internal error.
+fn run(desk: &mut Desk, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
+    let panicked = |_| {
+        Err(Error::internal(format!(
             "{} failed; nothing was stored, and the server goes on",
             job.entry.name
-        ))),
-    }
+        )))
+    };
+    catch_unwind(AssertUnwindSafe(|| desk.call(job, turn))).unwrap_or_else(panicked)
 }
 
 /// Runs `f` with the turn to write, until no foreign program is in the way.

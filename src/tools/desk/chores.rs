@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     domain::{
-        id::SessionId,
+        id::{MemberId, SessionId},
         name::{self, MemberName},
     },
     error::{Error, Kind, Result},
@@ -40,7 +40,7 @@ impl Desk {
             return Ok(());
         };
         let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);
-        let actor = self.seated.as_ref().map_or(name::HUMAN, |seated| seated.name.as_str());
+        let actor = self.had.as_ref().map_or(name::HUMAN, MemberName::as_str);
         store.write(|tx| settle(tx, actor, confirm, give_back, now))?;
         self.to_confirm.clear();
         self.to_give_back.clear();
@@ -67,8 +67,12 @@ impl Desk {
             return Ok(None);
         }
         match self.open(None, now) {
-            // Somebody is making it at this moment.
-            Err(err) if err.kind() == Kind::NeedsWrite => return Ok(None),
+            // A copy that was put back, or an older version: it is made ready first.
+            Err(err) if err.kind() == Kind::NeedsWrite => {
+                let turn = self.try_turn()?;
+                let busy = || Error::busy("somebody is writing to the table");
+                self.open(Some(&turn.ok_or_else(busy)?), now)?;
+            }
             opened => opened?,
         }
         let Some(store) = &mut self.store else { return Ok(None) };
@@ -93,8 +97,8 @@ impl Desk {
             .map(Some)
     }
 
-    /// Empties the table, with a copy of it first if asked for, and says how many messages it held. Members that sit there are told by
-    /// their next result; their bells are rung.
+    /// Empties the table, with a copy of it first if asked for, and says how many messages it held.
+    /// Members that sit there are told by their next result; their bells are rung.
     ///
     /// # Errors
     /// The table or the copy cannot be written.
@@ -106,10 +110,15 @@ impl Desk {
             store.copy_to(path)?;
         }
         let wiped = store.write(|tx| {
-            let names: Vec<MemberName> =
-                tx.members()?.into_iter().map(|member| member.name).collect();
+            let members = tx.members()?;
+            let seated: Vec<MemberId> = members
+                .iter()
+                .filter(|member| !member.seatless && self.seats.is_held(&member.name))
+                .map(|member| member.id)
+                .collect();
+            let names: Vec<MemberName> = members.into_iter().map(|member| member.name).collect();
             let n_messages = tx.n_messages()?;
-            tx.wipe(now)?;
+            tx.wipe(&seated, now)?;
             let event =
                 Event { actor: name::HUMAN, kind: "table.reset", message: None, detail: None };
             tx.log(now, &event)?;

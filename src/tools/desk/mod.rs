@@ -46,6 +46,18 @@ pub struct Agent {
     pub parent_key: Option<String>,
 }
 
+impl Agent {
+    /// Whether this client tells sessions apart at all.
+    pub(super) fn tells_keys(&self) -> bool {
+        self.key.is_some() || self.tells_keys_with_calls()
+    }
+
+    /// Codex tells the id of a session with each call, and not before. Source: Codex 0.171.0.
+    pub(super) fn tells_keys_with_calls(&self) -> bool {
+        self.family == "codex"
+    }
+}
+
 /// For whom a desk works.
 #[derive(Debug, Clone)]
 pub enum Who {
@@ -99,6 +111,8 @@ pub struct Desk {
     seated: Option<Seated>,
     /// It deregistered: only `register` sits down again.
     has_left: bool,
+    /// The name that it had when it left, or has.
+    had: Option<MemberName>,
     /// Lines for the head of the next result.
     notices: Vec<String>,
     /// The next result says what the session is called.
@@ -134,11 +148,18 @@ impl Desk {
             store: None,
             seated: None,
             has_left: false,
+            had: None,
             notices: Vec::new(),
             introduce: false,
             to_confirm: Vec::new(),
             to_give_back: Vec::new(),
         }
+    }
+
+    /// Lines for the head of the first result.
+    #[must_use]
+    pub fn with_notices(self, notices: Vec<String>) -> Desk {
+        Desk { notices, ..self }
     }
 
     pub fn now(&self) -> Time {
@@ -294,6 +315,8 @@ impl Desk {
             seats: &self.seats,
             workspace: &self.workspace,
             only_looks: job.is_some_and(|job| job.only_looks),
+            is_call: job.is_some(),
+            had: self.had.as_ref(),
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
@@ -357,6 +380,7 @@ impl Desk {
         for name in &effects.ring {
             self.seats.ring(name);
         }
+        self.had = Some(seated.name.clone());
         match effects.seat {
             SeatChange::Stay => self.seated = Some(seated),
             SeatChange::Move(seat, member) => {
