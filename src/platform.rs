@@ -136,9 +136,10 @@ pub fn parent_pid() -> Option<u32> {
     }
 }
 
-/// Whether something that was written to stdout is known not to have been read. A pipe tells so at
-/// any time (Linux, macOS); a socket only when its reader has closed it with bytes left in it
-/// (Linux). False where the system does not tell.
+/// Whether something that was written to stdout is known not to have been read. On Linux a pipe
+/// tells so at any time, and a socket when its reader has closed it with bytes left in it. Elsewhere
+/// the writing end of a pipe may know of its own direction only. False where the system does not
+/// tell.
 pub fn has_unread_output() -> bool {
     #[cfg(unix)]
     {

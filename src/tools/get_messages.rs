@@ -261,7 +261,7 @@ impl fmt::Display for Output {
                 write!(f, ", {more} more unread: {} again", self.front.read_mail())?;
             }
             (Page::History { older: true }, Some(last)) => {
-                write!(f, ", older ones with before {}", last.id.0)?;
+                write!(f, ", older ones with {} {}", self.front.before(), last.id.0)?;
             }
             _ => {}
         }

@@ -229,7 +229,8 @@ impl fmt::Display for Output {
             text.extend(["; also here: ", &agents.join(", ")]);
             if agents.len() < self.others.len() {
                 let rest = self.others.len() - agents.len();
-                text.extend([" and ", &rest.to_string(), " more (list_members)"]);
+                let list_members = self.front.list_members();
+                text.extend([" and ", &rest.to_string(), " more (", list_members, ")"]);
             }
         } else {
             text.push_str("; no other agent is here yet");

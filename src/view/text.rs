@@ -32,6 +32,22 @@ impl Front {
             Front::Commands => "run `team-table inbox`",
         }
     }
+
+    /// What lists everybody.
+    pub fn list_members(self) -> &'static str {
+        match self {
+            Front::Tools => "list_members",
+            Front::Commands => "`team-table members`",
+        }
+    }
+
+    /// What takes the id below which the history is to go on.
+    pub fn before(self) -> &'static str {
+        match self {
+            Front::Tools => "before",
+            Front::Commands => "--before",
+        }
+    }
 }
 
 /// The server-made facts of a message: `#41 codex-1 to you, 3 min ago, reply to #38`.

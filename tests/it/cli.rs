@@ -93,6 +93,23 @@ fn help_names_commands() {
     }
 }
 
+/// Results, too, say what to run and which option to give.
+#[test]
+fn results_name_commands() {
+    let table = Table::new();
+    table.ok(&["send", "human", "one", "--as", "ada"]);
+    table.ok(&["send", "human", "two", "--as", "ada"]);
+    let page = table.ok(&["inbox", "--include-read", "--limit", "1", "--as", "ada"]);
+    assert!(page.contains(", older ones with --before 2\n"), "{page}");
+    let many = "WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+                INSERT INTO member (name, kind, seatless, joined_at, heartbeat_at)
+                SELECT 'somebody-with-a-long-name-' || i, 'agent', 1, joined_at, heartbeat_at
+                FROM n, member WHERE name = 'ada'";
+    table.write().execute_batch(many).unwrap();
+    let digest = table.ok(&["register", "--as", "ada"]);
+    assert!(digest.contains(" more (`team-table members`)\n"), "{digest}");
+}
+
 #[test]
 fn wrong_usage() {
     let table = Table::new();
