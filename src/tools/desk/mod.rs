@@ -115,6 +115,8 @@ pub struct Desk {
     had: Option<MemberName>,
     /// Lines for the head of the next result.
     notices: Vec<String>,
+    /// And what they say of the seat that it has now.
+    seat_notices: Vec<String>,
     /// The next result says what the session is called.
     introduce: bool,
     /// Handed out and known to have been read.
@@ -150,6 +152,7 @@ impl Desk {
             has_left: false,
             had: None,
             notices: Vec::new(),
+            seat_notices: Vec::new(),
             introduce: false,
             to_confirm: Vec::new(),
             to_give_back: Vec::new(),
@@ -368,8 +371,9 @@ impl Desk {
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
         let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
         if new_seat {
+            // What was to be said of a seat that it left unheard is said no more.
             self.introduce = seated.notices.is_empty();
-            self.notices.append(&mut seated.notices);
+            self.seat_notices = std::mem::take(&mut seated.notices);
             self.has_left = false;
         }
         if beat {
@@ -392,7 +396,11 @@ impl Desk {
             }
         }
         // What a session has to know comes with the first result that somebody reads.
-        let mut head = if heard { std::mem::take(&mut self.notices) } else { Vec::new() };
+        let mut head = Vec::new();
+        if heard {
+            head.append(&mut self.notices);
+            head.append(&mut self.seat_notices);
+        }
         if heard
             && std::mem::take(&mut self.introduce)
             && !effects.said_name

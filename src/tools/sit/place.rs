@@ -14,6 +14,7 @@ use crate::{
     seat::Seat,
     store::{Joining, Member, Session, Tx},
     tools::{desk::Agent, log},
+    view::text,
 };
 
 /// A seat that a session with another key left this lately is kept for it.
@@ -325,11 +326,8 @@ impl Place<'_> {
         let unread = self.tx.unread(member.id, SessionId::NOBODY)?.count;
         let mail = match unread {
             0 => "it left no unread mail".to_owned(),
-            n => format!(
-                "its {} unread {} yours now",
-                crate::view::text::messages(n),
-                if n == 1 { "is" } else { "are" }
-            ),
+            1 => "its 1 unread message is yours now".to_owned(),
+            n => format!("its {} unread messages are yours now", text::count(n)),
         };
         Ok(format!("you are `{}`: another session sat here before{seen}; {mail}", member.name))
     }
