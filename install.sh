@@ -284,7 +284,7 @@ check_c
 check_place
 build
 put_in_place
-check_path
 [ "$mode" != demo ] || demo
 say
+check_path
 say 'Next: in a project, run `team-table init`. Shell completion: `team-table completions SHELL`.'
