@@ -10,7 +10,10 @@ pub mod status;
 pub mod tool;
 pub mod which;
 
-use std::io::{self, BufRead as _, Write};
+use std::{
+    io::{self, BufRead as _, Write},
+    path::Path,
+};
 
 use crate::{
     error::{Error, Result},
@@ -40,6 +43,13 @@ fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> 
 #[expect(clippy::print_stderr, reason = "stderr is talk")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+fn no_table(table: &Path) -> String {
+    let table = table.display();
+    format!(
+        "no table here yet: {table} is made by `team-table init`, or by the first call of an agent"
+    )
 }
 
 /// An error's text for who runs commands: hints name tools and parameters, as models know them.
@@ -80,7 +90,8 @@ pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime> {
 
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
-    say(question);
+    let mut talk = io::stderr();
+    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(unprintable)?;
     let mut answer = String::new();
     io::stdin()
         .lock()

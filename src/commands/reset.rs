@@ -65,8 +65,8 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
             .hint("end them first, or add --force: they then go on with an empty table"));
     }
     if !args.yes && io::stdin().is_terminal() {
-        let question =
-            format!("Delete all members and {n_messages} messages in {}? [y/N]", table.display());
+        let messages = messages(n_messages);
+        let question = format!("Delete all members and {messages} in {}? [y/N]", table.display());
         if !asked(&question)? {
             return Err(Error::refused("nothing was reset"));
         }
@@ -79,11 +79,17 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
-    let messages =
-        if n_deleted == 1 { "1 message".to_owned() } else { format!("{n_deleted} messages") };
-    say(&format!("reset {}: {messages} deleted", table.display()));
-    if !seated.is_empty() {
-        say(&format!("{} connected sessions go on; their next result tells them", seated.len()));
+    say(&format!("reset {}: {} deleted", table.display(), messages(n_deleted)));
+    match seated.len() {
+        0 => {}
+        1 => say("1 connected session goes on; it is told, and listed again, at its next call"),
+        n => say(&format!(
+            "{n} connected sessions go on; each is told, and listed again, at its next call"
+        )),
     }
     Ok(0)
+}
+
+fn messages(n: i64) -> String {
+    if n == 1 { "1 message".to_owned() } else { format!("{n} messages") }
 }
