@@ -91,6 +91,11 @@ impl Cx<'_> {
             .iter()
             .map(|found| format!("{} ({})", found.member.name, found.state))
             .collect();
+        if known.is_empty() {
+            return Ok(
+                "nobody else is here yet; an agent is listed after its first call".to_owned()
+            );
+        }
         Ok(format!("known sessions: {}", text::list(&known, 20)))
     }
 
