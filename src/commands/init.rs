@@ -183,7 +183,7 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
             workspace.display()
         ));
     }
-    let steps: String = steps.iter().flat_map(|step| ["- ", step, "\n"]).collect();
+    let steps: String = steps.iter().map(|step| item(step)).collect();
     format!(
         "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
          {FOR_AGENTS}"
@@ -192,9 +192,31 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
 
 /// Three lines that tell agents to look at the table at all.
 const FOR_AGENTS: &str = "\
-    Other agents and a human work in this folder too; talk to them with the `team-table` tools.\n\
+    Other agents and a human work here too: the `team-table` tools reach them.\n\
     Call `register` when you begin and `get_messages` before you end.\n\
-    When a result says that messages are unread, read and answer them before you go on.\n";
+    When a result says that messages are unread, read and answer them first.\n";
+
+/// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
+fn item(text: &str) -> String {
+    let mut shown = String::from("-");
+    let mut width = 1;
+    let mut quoted = false;
+    let words = text.split(|c| {
+        quoted ^= c == '`';
+        c == ' ' && !quoted
+    });
+    for word in words {
+        let n = word.chars().count();
+        if width > 1 && width + 1 + n > 80 {
+            shown.push_str("\n ");
+            width = 1;
+        }
+        shown.extend([" ", word]);
+        width += 1 + n;
+    }
+    shown.push('\n');
+    shown
+}
 
 fn after_removal(plan: &Plan) -> String {
     if plan.is_empty() {
@@ -216,4 +238,21 @@ fn is_git(top: &Path) -> bool {
 fn say(to: &mut dyn Write, text: &str) -> Result<()> {
     let failed = |err: io::Error| Error::io("write to", Path::new("the terminal"), err);
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::item;
+
+    #[test]
+    fn items_fit_a_terminal_and_keep_commands_whole() {
+        assert_eq!(item("commit it"), "- commit it\n");
+        let x = "x".repeat(66);
+        assert_eq!(
+            item(&format!("{x} run `team-table init`")),
+            format!("- {x} run\n  `team-table init`\n")
+        );
+        let path = "y".repeat(100);
+        assert_eq!(item(&format!("{path} then")), format!("- {path}\n  then\n"));
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{Timestamp, ZonedDateTime, tz::TimeZone};
 
-use super::{flush, print, print_json};
+use super::{flush, no_table, print, print_json, say};
 use crate::{
     domain::time::Time,
     error::{Error, Result},
@@ -44,6 +44,9 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
     let plain = !std::io::stdout().is_terminal();
     let mut last = 0;
     let mut pulse = None;
+    if desk.look(|_| Ok(()))?.is_none() {
+        say(&no_table(&desk.workspace().table));
+    }
     loop {
         loop {
             let page = desk.look(|cx| {

@@ -12,6 +12,7 @@ pub mod which;
 
 use std::{
     io::{self, BufRead as _, Write},
+    path::Path,
     sync::LazyLock,
 };
 
@@ -46,6 +47,13 @@ fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> 
 #[expect(clippy::print_stderr, reason = "stderr is talk")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+fn no_table(table: &Path) -> String {
+    let table = table.display();
+    format!(
+        "no table here yet: {table} is made by `team-table init`, or by the first call of an agent"
+    )
 }
 
 /// An error's text for who runs commands: hints name tools and parameters, as models know them.
@@ -99,7 +107,8 @@ fn words_in_commands(text: &str) -> String {
 
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
-    say(question);
+    let mut talk = io::stderr();
+    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(unprintable)?;
     let mut answer = String::new();
     io::stdin()
         .lock()

@@ -75,8 +75,10 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     }
     let messages = text::counted(n_deleted, "message");
     say(&format!("reset {}: {messages} deleted", table.display()));
-    if !seated.is_empty() {
-        say(&format!("{} connected sessions go on; their next result tells them", seated.len()));
+    match seated.len() {
+        0 => {}
+        1 => say("1 connected session goes on; its next result tells it"),
+        n => say(&format!("{n} connected sessions go on; their next result tells each")),
     }
     Ok(0)
 }

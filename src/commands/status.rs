@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{flush, print, print_json};
+use super::{flush, no_table, print, print_json};
 use crate::{
     domain::id::SessionId,
     error::Result,
@@ -42,13 +42,7 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
     })?;
     match found {
         None if json => print_json(out, &serde_json::json!({ "table": table, "exists": false }))?,
-        None => print(
-            out,
-            &format!(
-                "no table here yet: {} is made by `team-table init`, or by the first call of an agent",
-                table.display()
-            ),
-        )?,
+        None => print(out, &no_table(&table))?,
         Some(status) if json => print_json(out, &status)?,
         Some(status) => print(out, &status.text())?,
     }

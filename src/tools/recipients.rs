@@ -168,5 +168,8 @@ impl Cx<'_> {
 fn known(members: &[Found]) -> String {
     let known: Vec<String> =
         members.iter().map(|found| format!("{} ({})", found.member.name, found.state)).collect();
+    if known.is_empty() {
+        return "nobody else is here yet; an agent is listed after its first call".to_owned();
+    }
     format!("known sessions: {}", text::list(&known, 20))
 }
