@@ -116,7 +116,7 @@ uninstall() {
     say '  the tables, one folder .agent-comms in each project'
     say '  what `team-table init` wrote into .mcp.json and .codex/config.toml'
     built=${CARGO_TARGET_DIR:-$here/target}/release/team-table
-    [ -x "$built" ] || built='team-table (installed again)'
+    if [ -x "$built" ]; then built=$(quoted "$built"); else built='team-table (installed again)'; fi
     say "To take those entries out of a project, run there: $built init --remove"
 }
 
@@ -241,6 +241,7 @@ check_path() {
     *fish) say "  fish_add_path $(quoted "$bin")" ;;
     *) say "  export PATH=$(quoted "$bin"):\"\$PATH\"" ;;
     esac
+    say
 }
 
 demo() {
@@ -284,7 +285,7 @@ check_c
 check_place
 build
 put_in_place
-check_path
 [ "$mode" != demo ] || demo
 say
+check_path
 say 'Next: in a project, run `team-table init`. Shell completion: `team-table completions SHELL`.'

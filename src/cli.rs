@@ -16,10 +16,10 @@ use crate::{
     commands::{self, init, log, reset, serve},
     config::Config,
     domain::name::{self, MemberName},
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     fault,
     tools::{Desk, Entry, TABLE, Who},
-    transport::queue::Queue,
+    transport::{event_loop, queue::Queue},
     view::text::Front,
     workspace::Workspace,
 };
@@ -118,7 +118,9 @@ pub fn tree() -> Command {
         .long("as")
         .value_name("NAME")
         .help("Speak as this member; in a terminal you are `human`");
-    let tools = TABLE.iter().map(|entry| (entry.clap)().arg(speaker.clone()).arg(json.clone()));
+    let tools = TABLE.iter().map(|entry| {
+        commands::help_in_commands((entry.clap)()).arg(speaker.clone()).arg(json.clone())
+    });
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
     Command::new("team-table")
         .version(env!("CARGO_PKG_VERSION"))
@@ -152,9 +154,7 @@ fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
         if wanted.eq_ignore_ascii_case(name::HUMAN) {
             return Ok(Who::Human);
         }
-        let name = MemberName::parse(wanted).map_err(|err| {
-            Error::usage(err.to_string()).hint(err.hint_text().unwrap_or_default())
-        })?;
+        let name = MemberName::parse(wanted).map_err(|err| err.in_usage("--as"))?;
         return Ok(Who::Named(name));
     }
     let agent = &config.agent;
@@ -188,7 +188,7 @@ fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Writ
         .map_err(|err| Error::internal("cannot tell which program this is").source(err))?;
     let queue = Queue::new(desk);
     let mut make_table = || {
-        let runtime = commands::event_loop()?;
+        let runtime = event_loop()?;
         runtime.block_on(queue.write(Desk::make_table))
     };
     let mut setup = init::Setup {
@@ -245,10 +245,9 @@ fn start_log(config: &Config) -> Result<()> {
 }
 
 fn is_broken_pipe(err: &Error) -> bool {
-    err.kind() != Kind::Busy
-        && std::error::Error::source(err)
-            .and_then(|source| source.downcast_ref::<io::Error>())
-            .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+    std::error::Error::source(err)
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[expect(clippy::print_stderr, reason = "stderr is talk")]

@@ -29,8 +29,6 @@ pub struct Config {
     pub home: Option<PathBuf>,
     /// `PATH`, to find out whether `team-table` there is this very program.
     pub path: Option<OsString>,
-    /// `NO_COLOR` is set.
-    pub no_color: bool,
     /// The session of the agent in whose shell or as whose server we run.
     pub agent: AgentEnv,
     /// A fixed clock in UTC milliseconds (`TEAM_TABLE_NOW`), for reproducible output.
@@ -77,7 +75,6 @@ impl Config {
             cwd: dunce::simplified(&cwd).to_owned(),
             home: var(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from),
             path: var("PATH"),
-            no_color: var("NO_COLOR").is_some(),
             agent: AgentEnv {
                 claude_session: text("CLAUDE_CODE_SESSION_ID")?,
                 codex_thread: text("CODEX_THREAD_ID")?,

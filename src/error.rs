@@ -91,6 +91,19 @@ impl Error {
             .source(source)
     }
 
+    /// Says what it is about, before the text: `cannot use `PATH`: the disk is full`.
+    #[must_use]
+    pub fn about(self, what: impl fmt::Display) -> Error {
+        Error { message: format!("{what}: {}", self.message), ..self }
+    }
+
+    /// As an error of the command line (exit code 2); `of` is what held the value: `--name`,
+    /// `TEAM_TABLE_NAME`.
+    #[must_use]
+    pub fn in_usage(self, of: &str) -> Error {
+        Error { kind: Kind::Usage, ..self.about(of) }
+    }
+
     /// Adds what to do next; shown on a line of its own, as `hint: ...`.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {

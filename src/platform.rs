@@ -98,7 +98,9 @@ fn id_of(meta: &Metadata) -> FileId {
     FileId(meta.dev(), meta.ino())
 }
 
-/// On Windows files that a server has open cannot be deleted; the time of creation is enough.
+/// The time of creation, since std tells the file's number to nobody on Windows. `SQLite`'s files
+/// cannot be deleted there while a server has them open; a lock file can, and one made anew within
+/// 15 s may be given the time of the deleted one.
 #[cfg(not(unix))]
 fn id_of(meta: &Metadata) -> FileId {
     let created = meta
@@ -134,9 +136,10 @@ pub fn parent_pid() -> Option<u32> {
     }
 }
 
-/// Whether something that was written to stdout is known not to have been read. A pipe tells so at
-/// any time (Linux, macOS); a socket only when its reader has closed it with bytes left in it
-/// (Linux). False where the system does not tell.
+/// Whether something that was written to stdout is known not to have been read. On Linux a pipe
+/// tells so at any time, and a socket when its reader has closed it with bytes left in it. Elsewhere
+/// the writing end of a pipe may know of its own direction only. False where the system does not
+/// tell.
 pub fn has_unread_output() -> bool {
     #[cfg(unix)]
     {

@@ -277,7 +277,8 @@ fn try_lock_shared(file: &File, path: &Path) -> Result<bool> {
 fn locked(tried: io::Result<()>, path: &Path) -> Result<bool> {
     match tried {
         Ok(()) => Ok(true),
-        Err(err) if err.kind() == fs2::lock_contended_error().kind() => Ok(false),
+        // Not by the kind: on Windows it is the one of all errors that std has no word for.
+        Err(err) if err.raw_os_error() == fs2::lock_contended_error().raw_os_error() => Ok(false),
         Err(err) => Err(Error::io("lock", path, err)
             .hint("the table needs a file system with file locks; some network disks have none")),
     }

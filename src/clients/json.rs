@@ -31,7 +31,7 @@ use super::{
 };
 
 /// What stands under our name.
-pub fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
+pub(super) fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
     let doc = Doc::parse(span::split_bom(text).1)?;
     let Found::Entry { entry, .. } = doc.find(place)? else { return Ok(None) };
     let template = Doc::parse(place.template)?;
@@ -53,7 +53,7 @@ pub fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
 }
 
 /// Puts our entry in, or sets the command and the arguments of the one that is there.
-pub fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
+pub(super) fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let doc = Doc::parse(body)?;
     let edits = match doc.find(place)? {
@@ -73,7 +73,7 @@ pub fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
 }
 
 /// Takes the entry under our name out, and the section too where [`add`] made it.
-pub fn remove(text: &str, place: Place) -> Result<String, Fault> {
+pub(super) fn remove(text: &str, place: Place) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let doc = Doc::parse(body)?;
     let Found::Entry { root, section, entry } = doc.find(place)? else {
@@ -91,7 +91,7 @@ pub fn remove(text: &str, place: Place) -> Result<String, Fault> {
 }
 
 /// Whether a text holds nothing but, at most, an empty section.
-pub fn is_bare(text: &str, place: Place) -> bool {
+pub(super) fn is_bare(text: &str, place: Place) -> bool {
     let Ok(doc) = Doc::parse(span::split_bom(text).1) else { return false };
     let has_comment = doc.tokens.iter().any(|token| is_comment(&token.token));
     !has_comment
@@ -106,7 +106,7 @@ pub fn is_bare(text: &str, place: Place) -> bool {
 }
 
 /// Whether a text is JSON to the letter.
-pub fn strict(text: &str) -> Result<(), Fault> {
+pub(super) fn strict(text: &str) -> Result<(), Fault> {
     let body = span::split_bom(text).1;
     let options = ParseOptions { allow_comments: false, allow_trailing_commas: false, ..LENIENT };
     parse_to_ast(body, &CollectOptions::default(), &options)

@@ -8,10 +8,10 @@
 
 use std::fmt;
 
-pub mod json;
+mod json;
 mod snippet;
 mod span;
-pub mod toml;
+mod toml;
 
 pub use span::Fault;
 

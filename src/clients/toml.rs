@@ -15,7 +15,7 @@ use super::{
 };
 
 /// What stands under our name.
-pub fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
+pub(super) fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
     let body = span::split_bom(text).1;
     let document = parse(body)?;
     let Found::Entry { entry, .. } = find(&document, body, place)? else { return Ok(None) };
@@ -40,7 +40,7 @@ pub fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
 }
 
 /// Puts our entry in, or sets the command and the arguments of the one that is there.
-pub fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
+pub(super) fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let document = parse(body)?;
     let edits = match find(&document, body, place)? {
@@ -54,7 +54,7 @@ pub fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
 }
 
 /// Takes the entry under our name out, with its sub-tables.
-pub fn remove(text: &str, place: Place) -> Result<String, Fault> {
+pub(super) fn remove(text: &str, place: Place) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let document = parse(body)?;
     let Found::Entry { section, key, item, .. } = find(&document, body, place)? else {
@@ -72,7 +72,7 @@ pub fn remove(text: &str, place: Place) -> Result<String, Fault> {
 }
 
 /// Whether a text holds nothing but, at most, an empty section.
-pub fn is_bare(text: &str, place: Place) -> bool {
+pub(super) fn is_bare(text: &str, place: Place) -> bool {
     let body = span::split_bom(text).1;
     let Ok(document) = parse(body) else { return false };
     !body.contains('#')

@@ -11,6 +11,7 @@ use std::{
 use super::{plan::Plan, receipt::Drawer};
 use crate::{
     clients::{self, CLIENTS, Client, KEY, Server},
+    domain::name::MemberName,
     error::{Error, Result},
     platform,
 };
@@ -92,7 +93,9 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
             plan.take_out(client, path, made)?;
         }
     } else {
-        let server = Server { command: command(cx)?, name: checked(args.name.as_deref())? };
+        let name = args.name.as_deref().map(MemberName::parse).transpose();
+        let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
+        let server = Server { command: command(cx)?, name };
         for client in &clients {
             plan.put_in(client, cx.top.join(client.file), &server)?;
         }
@@ -127,28 +130,6 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Client>> {
     }
     let is_chosen = |client: &&Client| names.is_empty() || names.iter().any(|n| n == client.name);
     Ok(CLIENTS.iter().filter(is_chosen).collect())
-}
-
-/// A member's name: ASCII letters and digits, also `.`, `_` and `-` behind the first, 64 at most.
-fn checked(name: Option<&str>) -> Result<Option<String>> {
-    let Some(name) = name else { return Ok(None) };
-    let lower = name.to_ascii_lowercase();
-    let is_reserved = ["human", "team-table"].iter().any(|word| lower.starts_with(word))
-        || ["all", "everyone"].contains(&lower.as_str());
-    let is_well_formed = name.len() <= 64
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-    if is_reserved {
-        return Err(Error::usage(format!("the name `{name}` is reserved"))
-            .hint("choose one that says what the agent is for, such as `reviewer`"));
-    }
-    if !is_well_formed {
-        return Err(Error::usage(format!(
-            "a name is 1 to 64 ASCII letters, digits, `.`, `_` and `-`, the first a letter or \
-             digit; got `{name}`"
-        )));
-    }
-    Ok(Some(name.to_owned()))
 }
 
 /// What the clients are to start: our name where PATH leads to this very program, since that is
@@ -202,7 +183,7 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
             workspace.display()
         ));
     }
-    let steps: String = steps.iter().flat_map(|step| ["- ", step, "\n"]).collect();
+    let steps: String = steps.iter().map(|step| item(step)).collect();
     format!(
         "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
          {FOR_AGENTS}"
@@ -211,9 +192,31 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
 
 /// Three lines that tell agents to look at the table at all.
 const FOR_AGENTS: &str = "\
-    Other agents and a human work in this folder too; talk to them with the `team-table` tools.\n\
+    Other agents and a human work here too: the `team-table` tools reach them.\n\
     Call `register` when you begin and `get_messages` before you end.\n\
-    When a result says that messages are unread, read and answer them before you go on.\n";
+    When a result says that messages are unread, read and answer them first.\n";
+
+/// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
+fn item(text: &str) -> String {
+    let mut shown = String::from("-");
+    let mut width = 1;
+    let mut quoted = false;
+    let words = text.split(|c| {
+        quoted ^= c == '`';
+        c == ' ' && !quoted
+    });
+    for word in words {
+        let n = word.chars().count();
+        if width > 1 && width + 1 + n > 80 {
+            shown.push_str("\n ");
+            width = 1;
+        }
+        shown.extend([" ", word]);
+        width += 1 + n;
+    }
+    shown.push('\n');
+    shown
+}
 
 fn after_removal(plan: &Plan) -> String {
     if plan.is_empty() {
@@ -235,4 +238,21 @@ fn is_git(top: &Path) -> bool {
 fn say(to: &mut dyn Write, text: &str) -> Result<()> {
     let failed = |err: io::Error| Error::io("write to", Path::new("the terminal"), err);
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::item;
+
+    #[test]
+    fn items_fit_a_terminal_and_keep_commands_whole() {
+        assert_eq!(item("commit it"), "- commit it\n");
+        let x = "x".repeat(66);
+        assert_eq!(
+            item(&format!("{x} run `team-table init`")),
+            format!("- {x} run\n  `team-table init`\n")
+        );
+        let path = "y".repeat(100);
+        assert_eq!(item(&format!("{path} then")), format!("- {path}\n  then\n"));
+    }
 }

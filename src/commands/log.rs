@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{Timestamp, ZonedDateTime, tz::TimeZone};
 
-use super::{flush, print, print_json};
+use super::{flush, no_table, print, print_json, say};
 use crate::{
     domain::time::Time,
     error::{Error, Result},
@@ -18,6 +18,7 @@ use crate::{
 
 /// How soon a change is shown with `-f`.
 const LOOK: Duration = Duration::from_millis(200);
+/// Rows that are read in one transaction.
 const PAGE: i64 = 500;
 
 /// Show every message and every change; marks nothing as read
@@ -43,6 +44,9 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
     let plain = !std::io::stdout().is_terminal();
     let mut last = 0;
     let mut pulse = None;
+    if desk.look(|_| Ok(()))?.is_none() {
+        say(&no_table(&desk.workspace().table));
+    }
     loop {
         loop {
             let page = desk.look(|cx| {

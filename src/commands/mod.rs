@@ -10,11 +10,18 @@ pub mod status;
 pub mod tool;
 pub mod which;
 
-use std::io::{self, BufRead as _, Write};
+use std::{
+    io::{self, BufRead as _, Write},
+    path::Path,
+    sync::LazyLock,
+};
+
+use clap::{Command, builder::StyledStr};
 
 use crate::{
     error::{Error, Result},
     tools::TABLE,
+    view::sanitize,
 };
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
@@ -33,7 +40,7 @@ fn unprintable(err: io::Error) -> Error {
 fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
         .map_err(|err| Error::internal("cannot write JSON").source(err))?;
-    print(out, &text)
+    print(out, &sanitize::json(&text))
 }
 
 /// Says something to the person, beside the data.
@@ -42,45 +49,66 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
+fn no_table(table: &Path) -> String {
+    let table = table.display();
+    format!(
+        "no table here yet: {table} is made by `team-table init`, or by the first call of an agent"
+    )
+}
+
 /// An error's text for who runs commands: hints name tools and parameters, as models know them.
 pub fn in_commands(text: &str) -> String {
     let lines: Vec<String> = text
         .split('\n')
-        .map(|line| if line.starts_with("hint: ") { hint_in_commands(line) } else { line.into() })
+        .map(|line| if line.starts_with("hint: ") { words_in_commands(line) } else { line.into() })
         .collect();
     lines.join("\n")
 }
 
-fn hint_in_commands(hint: &str) -> String {
-    let mut hint = hint.to_owned();
+/// A tool's command with its help in the words of who runs commands.
+pub(crate) fn help_in_commands(command: Command) -> Command {
+    let told = |text: Option<&StyledStr>| text.map(|text| words_in_commands(&text.to_string()));
+    let (about, long_about) = (told(command.get_about()), told(command.get_long_about()));
+    let command = command.mut_args(|argument| match told(argument.get_help()) {
+        Some(help) => argument.help(help),
+        None => argument,
+    });
+    let command = command.about(about.unwrap_or_default());
+    match long_about {
+        Some(text) => command.long_about(text),
+        None => command,
+    }
+}
+
+/// What tools and their parameters are called on the command line, in the order in which the words
+/// are looked for.
+static WORDS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let mut words = Vec::new();
     for entry in TABLE {
         let command = format!("`team-table {}`", entry.command);
-        hint = hint.replace(&format!("call {}", entry.name), &format!("run {command}"));
+        words.push((format!("call {}", entry.name), format!("run {command}")));
         // A name of one word may be meant as that word.
         if entry.name.contains('_') {
-            hint = hint.replace(entry.name, &command);
+            words.push((entry.name.to_owned(), command));
         }
         for argument in (entry.clap)().get_arguments() {
             let name = argument.get_id().as_str();
             if let Some(long) = argument.get_long().filter(|_| name.contains('_')) {
-                hint = hint.replace(name, &format!("--{long}"));
+                words.push((name.to_owned(), format!("--{long}")));
             }
         }
     }
-    hint
-}
+    words
+});
 
-/// An event loop for one command.
-pub(crate) fn event_loop() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| Error::internal("cannot start the event loop").source(err))
+fn words_in_commands(text: &str) -> String {
+    WORDS.iter().fold(text.to_owned(), |text, (word, ours)| text.replace(word, ours))
 }
 
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
-    say(question);
+    let mut talk = io::stderr();
+    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(unprintable)?;
     let mut answer = String::new();
     io::stdin()
         .lock()

@@ -5,12 +5,11 @@ use std::{
     path::PathBuf,
 };
 
-use super::{asked, event_loop, say};
+use super::{asked, say};
 use crate::{
-    domain::member::State,
     error::{Error, Result},
     tools::{Desk, MemberLine},
-    transport::queue::Queue,
+    transport::{event_loop, queue::Queue},
     view::text,
 };
 
@@ -39,13 +38,8 @@ pub struct Args {
 pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     let table = desk.workspace().table.clone();
     let Some((seated, n_messages)) = desk.look(|cx| {
-        let members = cx.tx.members()?;
-        let lines = members.iter().map(|member| MemberLine::new(cx, member));
-        let seated: Vec<MemberLine> = lines
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .filter(|line| line.session.is_some() && !matches!(line.shown, State::Left(_)))
-            .collect();
+        let mut seated = MemberLine::all(cx)?;
+        seated.retain(|line| line.session.is_some() && !line.shown.has_left());
         Ok((seated, cx.tx.n_messages()?))
     })?
     else {
@@ -65,8 +59,8 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
             .hint("end them first, or add --force: they then go on with an empty table"));
     }
     if !args.yes && io::stdin().is_terminal() {
-        let question =
-            format!("Delete all members and {n_messages} messages in {}? [y/N]", table.display());
+        let messages = text::counted(n_messages, "message");
+        let question = format!("Delete all members and {messages} in {}? [y/N]", table.display());
         if !asked(&question)? {
             return Err(Error::refused("nothing was reset"));
         }
@@ -79,11 +73,12 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
-    let messages =
-        if n_deleted == 1 { "1 message".to_owned() } else { format!("{n_deleted} messages") };
+    let messages = text::counted(n_deleted, "message");
     say(&format!("reset {}: {messages} deleted", table.display()));
-    if !seated.is_empty() {
-        say(&format!("{} connected sessions go on; their next result tells them", seated.len()));
+    match seated.len() {
+        0 => {}
+        1 => say("1 connected session goes on; its next result tells it"),
+        n => say(&format!("{n} connected sessions go on; their next result tells each")),
     }
     Ok(0)
 }

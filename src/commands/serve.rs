@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use crate::{
     config::Config,
     domain::name::MemberName,
-    error::{Error, Result},
+    error::Result,
     tools::{Agent, Desk, Who},
     transport::stdio,
     view::text::Front,
@@ -39,12 +39,14 @@ enum Transport {
 /// A name that is none (exit code 2), or no event loop.
 pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8> {
     let Transport::Stdio = args.transport;
-    let named = [("--name", &args.name), ("TEAM_TABLE_NAME", &config.name)];
-    let wish = match named.into_iter().find_map(|(from, name)| name.as_ref().map(|it| (from, it))) {
-        None => None,
-        Some((from, name)) => Some(MemberName::parse(name).map_err(|err| {
-            Error::usage(format!("{from}: {err}")).hint(err.hint_text().unwrap_or_default())
-        })?),
+    let mut notices = Vec::new();
+    let wish = match (&args.name, config.name.as_deref().map(str::trim)) {
+        (Some(name), _) => Some(MemberName::parse(name).map_err(|err| err.in_usage("--name"))?),
+        (None, None | Some("")) => None,
+        // Inherited from who knows where; a server that does not start tells nobody why.
+        (None, Some(name)) => MemberName::parse(name)
+            .inspect_err(|err| notices.push(format!("TEAM_TABLE_NAME is not used: {err}")))
+            .ok(),
     };
     if std::io::stdin().is_terminal() {
         super::say(
@@ -53,7 +55,7 @@ pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8
     }
     let agent = Agent { family: "agent".to_owned(), ..Agent::default() };
     let who = Who::Session { agent, wish };
-    let desk = Desk::new(workspace, Arc::clone(config), who, Front::Tools);
+    let desk = Desk::new(workspace, Arc::clone(config), who, Front::Tools).with_notices(notices);
     stdio::serve(desk, config)?;
     Ok(0)
 }

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{flush, print, print_json};
+use super::{flush, no_table, print, print_json};
 use crate::{
-    domain::{id::SessionId, member::State},
+    domain::id::SessionId,
     error::Result,
     store,
     tools::{Desk, MemberLine},
@@ -31,16 +31,10 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
     let table = desk.workspace().table.clone();
     let found = desk.look(|cx| {
         let unread = cx.tx.unread(cx.me.id, SessionId::NOBODY)?;
-        let members = cx
-            .tx
-            .members()?
-            .iter()
-            .map(|member| MemberLine::new(cx, member))
-            .collect::<Result<Vec<_>>>()?;
         Ok(Status {
             unread: unread.count,
             senders: unread.senders,
-            members,
+            members: MemberLine::all(cx)?,
             messages: cx.tx.n_messages()?,
             table: table.display().to_string(),
             bytes: size(&table),
@@ -48,13 +42,7 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
     })?;
     match found {
         None if json => print_json(out, &serde_json::json!({ "table": table, "exists": false }))?,
-        None => print(
-            out,
-            &format!(
-                "no table here yet: {} is made by `team-table init`, or by the first call of an agent",
-                table.display()
-            ),
-        )?,
+        None => print(out, &no_table(&table))?,
         Some(status) if json => print_json(out, &status)?,
         Some(status) => print(out, &status.text())?,
     }
@@ -73,19 +61,13 @@ impl Status {
                 Front::Commands.read_mail()
             ),
         });
-        let here = self
-            .members
-            .iter()
-            .filter(|member| !member.you && !matches!(member.shown, State::Left(_)));
+        let here = self.members.iter().filter(|member| !member.you && !member.shown.has_left());
         let before = lines.len();
         lines.extend(here.map(ToString::to_string));
         if lines.len() == before {
             lines.push("no agent is here yet: it is listed after its first call".to_owned());
         }
-        let messages = match self.messages {
-            1 => "1 message".to_owned(),
-            n => format!("{n} messages"),
-        };
+        let messages = text::counted(self.messages, "message");
         lines.push(format!("{} ({messages}, {} KiB)", self.table, self.bytes / 1024));
         lines.join("\n")
     }

@@ -4,11 +4,11 @@ use std::{io::Write, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{event_loop, flush, in_commands, print, print_json, say};
+use super::{flush, in_commands, print, print_json, say};
 use crate::{
     error::Result,
     tools::{Answer, Desk, Job},
-    transport::{queue::Queue, wake},
+    transport::{event_loop, queue::Queue, wake},
 };
 
 /// How long what was printed may take to be written down as read.

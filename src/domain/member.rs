@@ -78,6 +78,11 @@ impl Presence {
 }
 
 impl State {
+    /// Whether the member takes part no more.
+    pub fn has_left(self) -> bool {
+        matches!(self, State::Left(_))
+    }
+
     /// The bare word, for JSON.
     pub fn word(self) -> &'static str {
         match self {

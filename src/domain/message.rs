@@ -44,14 +44,14 @@ impl Recipient {
             return Err(Error::invalid(format!("`{text}` is not one member"))
                 .hint("to write to everyone, call broadcast"));
         }
-        match text.strip_prefix('@') {
-            Some("") | None if text.is_empty() || text == "@" => {
-                Err(Error::invalid("the recipient is empty")
-                    .hint("name a member, `human`, or a role as `@role`; list_members shows them"))
-            }
-            Some(role) => Ok(Recipient::Role(role.to_owned())),
-            None => Ok(Recipient::Member(text.to_owned())),
+        if text.is_empty() || text == "@" {
+            return Err(Error::invalid("the recipient is empty")
+                .hint("name a member, `human`, or a role as `@role`; list_members shows them"));
         }
+        Ok(match text.strip_prefix('@') {
+            Some(role) => Recipient::Role(role.to_owned()),
+            None => Recipient::Member(text.to_owned()),
+        })
     }
 }
 

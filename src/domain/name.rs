@@ -30,13 +30,10 @@ impl MemberName {
     pub fn parse(text: &str) -> Result<MemberName> {
         let name = MemberName::any(text)?;
         let key = name.key();
-        let reserved = key.starts_with(HUMAN)
-            || key.starts_with(TEAM_TABLE)
-            || EVERYONE.contains(&key.as_str());
-        if reserved {
+        if is_reserved(&key) {
             return Err(Error::invalid(format!("the name `{text}` is reserved")).hint(
-                "names that begin with `human` or `team-table`, and `all` and `everyone`, \
-                 cannot be taken; choose another, such as `reviewer`",
+                "names that begin with `human` or `team-table`, and `all`, `everyone`, `you` and \
+                 `me`, cannot be taken; choose another, such as `reviewer`",
             ));
         }
         Ok(name)
@@ -65,12 +62,10 @@ impl MemberName {
 
     /// Any text as near to a name as can be; for the names of clients.
     pub fn from_client(client: &str) -> String {
-        let family: String = client
-            .to_ascii_lowercase()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' })
-            .take(32)
-            .collect();
+        let client = client.to_ascii_lowercase();
+        let words = client.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let family: String = words.join("-").chars().take(32).collect();
         let family = family.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         match MemberName::parse(family) {
             Ok(_) => family.to_owned(),
@@ -109,6 +104,14 @@ impl MemberName {
         let base = base.to_owned();
         (number.saturating_add(1)..u32::MAX).map(move |number| MemberName::numbered(&base, number))
     }
+}
+
+/// Words that stand for somebody else already, as a name or as a role; in small letters.
+pub fn is_reserved(word: &str) -> bool {
+    word.starts_with(HUMAN)
+        || word.starts_with(TEAM_TABLE)
+        || EVERYONE.contains(&word)
+        || ["you", "me"].contains(&word)
 }
 
 /// What is no name, as an error quotes it: only visible ASCII and blanks as they are, so that
@@ -220,6 +223,7 @@ mod tests {
         assert_eq!(family("claude-code"), "claude");
         assert_eq!(family("opencode"), "opencode");
         assert_eq!(family("My Client/2"), "my-client-2");
+        assert_eq!(family("A -- (client)  9"), "a-client-9");
         assert_eq!(family("human"), "agent");
         assert_eq!(family("日本"), "agent");
     }

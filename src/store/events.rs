@@ -82,6 +82,7 @@ impl Tx<'_> {
 
     /// The id of the last row of the log.
     pub fn last_event(&self) -> Result<i64> {
-        Ok(self.conn.query_row("SELECT coalesce(max(id), 0) FROM event", [], |row| row.get(0))?)
+        let mut statement = self.conn.prepare_cached("SELECT coalesce(max(id), 0) FROM event")?;
+        Ok(statement.query_row([], |row| row.get(0))?)
     }
 }

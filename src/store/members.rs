@@ -6,7 +6,7 @@ use super::Tx;
 use crate::{
     domain::{
         flood::Window,
-        id::{MemberId, SessionId},
+        id::{MemberId, MessageId, SessionId},
         member::Presence,
         name::MemberName,
         time::Time,
@@ -46,7 +46,7 @@ pub struct Joining<'a> {
 
 /// A session as it sits down.
 #[derive(Debug, Clone)]
-pub struct Sitting {
+pub struct Session {
     pub family: String,
     pub key: Option<String>,
     pub client: String,
@@ -149,11 +149,11 @@ impl Tx<'_> {
         Ok(statement.query_row([session.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    pub fn session(&self, id: SessionId) -> Result<Option<Sitting>> {
+    pub fn session(&self, id: SessionId) -> Result<Option<Session>> {
         let mut statement = self.conn.prepare_cached("SELECT * FROM session WHERE id = ?1")?;
         Ok(statement
             .query_row([id.0], |row| {
-                Ok(Sitting {
+                Ok(Session {
                     family: row.get("family")?,
                     key: row.get("key")?,
                     client: row.get("client")?,
@@ -182,7 +182,7 @@ impl Tx<'_> {
         Ok(MemberId(id))
     }
 
-    pub fn insert_session(&self, member: MemberId, sitting: &Sitting) -> Result<SessionId> {
+    pub fn insert_session(&self, member: MemberId, session: &Session) -> Result<SessionId> {
         let mut statement = self.writing()?.prepare_cached(
             "INSERT INTO session (member_id, family, key, client, client_version, server_version,
                                   pid, checkout, branch, began_at)
@@ -191,15 +191,15 @@ impl Tx<'_> {
         )?;
         let id = statement.insert(named_params! {
             ":member": member.0,
-            ":family": sitting.family,
-            ":key": sitting.key,
-            ":client": sitting.client,
-            ":client_version": sitting.client_version,
-            ":server_version": sitting.server_version,
-            ":pid": sitting.pid,
-            ":checkout": sitting.checkout,
-            ":branch": sitting.branch,
-            ":began_at": sitting.began_at.0,
+            ":family": session.family,
+            ":key": session.key,
+            ":client": session.client,
+            ":client_version": session.client_version,
+            ":server_version": session.server_version,
+            ":pid": session.pid,
+            ":checkout": session.checkout,
+            ":branch": session.branch,
+            ":began_at": session.began_at.0,
         })?;
         Ok(SessionId(id))
     }
@@ -219,8 +219,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// A command speaks as this member from now on.
-    pub fn return_member(&self, member: MemberId) -> Result<()> {
+    /// A command speaks as this member from now on: the member is back, if it had left.
+    pub fn speak_as(&self, member: MemberId) -> Result<()> {
         self.writing()?
             .prepare_cached(
                 "UPDATE member SET left_at = NULL, moved_to = NULL, seatless = 1 WHERE id = ?1",
@@ -296,6 +296,46 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// The members whose latest session had this key.
+    pub fn members_with_session_key(&self, family: &str, key: &str) -> Result<Vec<Member>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT member.* FROM member JOIN session ON session.id = session_id
+             WHERE session.family = ?1 AND session.key = ?2",
+        )?;
+        let rows = statement.query_map([family, key], Member::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// A session that sat there by mistake is gone again: the member is as it was before.
+    pub fn restore_member(&self, before: &Member) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "UPDATE member SET session_id = ?2, heartbeat_at = ?3, left_at = ?4, moved_to = ?5,
+                        seatless = ?6
+                 WHERE id = ?1",
+            )?
+            .execute(params![
+                before.id.0,
+                before.session.map(|session| session.0),
+                before.heartbeat_at.map(|at| at.0),
+                before.left_at.map(|at| at.0),
+                before.moved_to.map(|member| member.0),
+                before.seatless,
+            ])?;
+        Ok(())
+    }
+
+    /// Unread mail that came after a message goes to another member.
+    pub fn move_mail_since(&self, last: MessageId, old: MemberId, new: MemberId) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "UPDATE OR IGNORE delivery SET member_id = ?3
+                 WHERE member_id = ?2 AND message_id > ?1 AND read_at IS NULL",
+            )?
+            .execute([last.0, old.0, new.0])?;
+        Ok(())
+    }
+
     /// What belongs to `old` belongs to `new`: unread mail and keys. The old one answers with the
     /// new name from now on, or is removed where nothing tells of it.
     ///
@@ -306,7 +346,14 @@ impl Tx<'_> {
             "UPDATE OR IGNORE delivery SET member_id = ?2 WHERE member_id = ?1 AND read_at IS NULL",
         )?
         .execute([old.0, new.0])?;
-        // What could not move is there already: a broadcast that reached both.
+        // What could not move is there already: a broadcast that reached both. It is unread again,
+        // also where another session read it under the new name.
+        conn.prepare_cached(
+            "UPDATE delivery SET read_at = NULL, handed_at = NULL, handed_session = NULL
+             WHERE member_id = ?2 AND message_id IN (
+                 SELECT message_id FROM delivery WHERE member_id = ?1 AND read_at IS NULL)",
+        )?
+        .execute([old.0, new.0])?;
         conn.prepare_cached("DELETE FROM delivery WHERE member_id = ?1 AND read_at IS NULL")?
             .execute([old.0])?;
         conn.prepare_cached("UPDATE member_key SET member_id = ?2 WHERE member_id = ?1")?

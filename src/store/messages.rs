@@ -64,8 +64,6 @@ pub struct Standing {
 pub struct Unread {
     pub count: usize,
     pub senders: Vec<String>,
-    /// Ids of the oldest, at most as many as the count.
-    pub ids: Vec<MessageId>,
 }
 
 /// Deliveries that were handed out together, to be confirmed or given back.
@@ -114,7 +112,7 @@ macro_rules! unread {
 }
 
 const UNREAD: &str = concat!(
-    "SELECT message_id, sender_id FROM delivery WHERE ",
+    "SELECT sender_id FROM delivery WHERE ",
     unread!(),
     " ORDER BY message_id LIMIT ?3 + 0"
 );
@@ -141,8 +139,7 @@ impl Tx<'_> {
         let mut senders: Vec<i64> = Vec::new();
         while let Some(row) = rows.next()? {
             unread.count += 1;
-            unread.ids.push(MessageId(row.get(0)?));
-            let sender = row.get(1)?;
+            let sender = row.get(0)?;
             if !senders.contains(&sender) {
                 senders.push(sender);
             }
@@ -270,6 +267,12 @@ impl Tx<'_> {
         Ok(MessageId(id))
     }
 
+    /// The id of the last message.
+    pub fn last_message(&self) -> Result<MessageId> {
+        let mut statement = self.conn.prepare_cached("SELECT coalesce(max(id), 0) FROM message")?;
+        Ok(MessageId(statement.query_row([], |row| row.get(0))?))
+    }
+
     /// Puts a message into a member's inbox.
     pub fn deliver(&self, message: MessageId, sender: MemberId, member: MemberId) -> Result<()> {
         self.writing()?
@@ -286,14 +289,18 @@ impl Tx<'_> {
         let n_rows = self
             .writing()?
             .prepare_cached(
-                "INSERT OR IGNORE INTO delivery (message_id, member_id, sender_id, late)
+                // Under a name that it had before, a member is the same.
+                "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = ?1 OR moved_to = ?1)
+                 INSERT OR IGNORE INTO delivery (message_id, member_id, sender_id, late)
                  SELECT id, ?1, sender_id, 1 FROM (
                      SELECT message.id, sender_id FROM message
                      JOIN member ON member.id = sender_id
-                     WHERE is_broadcast AND sender_id <> ?1
+                     WHERE is_broadcast AND sender_id NOT IN mine
                        AND sent_at > CASE member.kind WHEN 'human' THEN ?2 ELSE ?3 END
                        AND NOT EXISTS (SELECT 1 FROM delivery
-                                       WHERE message_id = message.id AND member_id = ?1)
+                                       WHERE message_id = message.id AND member_id IN mine)
+                       AND message.id > coalesce(
+                               (SELECT max(message_id) FROM delivery WHERE member_id = ?1 AND late), 0)
                      ORDER BY message.id DESC LIMIT ?4)",
             )?
             .execute(params![

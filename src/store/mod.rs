@@ -21,7 +21,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 pub use self::{
     companions::beside,
     events::{Event, LogLine},
-    members::{Joining, Member, Sitting},
+    members::{Joining, Member, Session},
     messages::{Filter, Handing, NewMessage, Sent, Shown, Standing, Unread},
 };
 use crate::{
@@ -133,16 +133,21 @@ impl Store {
 
     /// Runs a transaction that only reads; a write in it fails with [`Kind::NeedsWrite`].
     pub fn read<T>(&mut self, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-        self.run("BEGIN", f)
+        self.run(TransactionBehavior::Deferred, f)
     }
 
     /// Runs a transaction that may write. The caller holds the turn to write.
     pub fn write<T>(&mut self, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-        self.run("BEGIN IMMEDIATE", f)
+        self.run(TransactionBehavior::Immediate, f)
     }
 
-    fn run<T>(&mut self, begin: &str, f: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-        let writable = begin == "BEGIN IMMEDIATE";
+    fn run<T>(
+        &mut self,
+        behavior: TransactionBehavior,
+        f: impl FnOnce(&Tx<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let writable = matches!(behavior, TransactionBehavior::Immediate);
+        let begin = if writable { "BEGIN IMMEDIATE" } else { "BEGIN" };
         let work = |conn: &Connection| {
             let transaction = Transaction::begin(conn, begin)?;
             schema::check_version(schema::version(conn)?)?;
@@ -242,7 +247,8 @@ impl Tx<'_> {
 
 fn configure(conn: &Connection) -> Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
-    conn.set_prepared_statement_cache_capacity(64);
+    // More than there are statements, so that none is ever prepared twice.
+    conn.set_prepared_statement_cache_capacity(256);
     conn.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL;
          PRAGMA cache_size = -1024;",
@@ -266,12 +272,7 @@ fn file_id(path: &Path) -> Result<Option<FileId>> {
 fn at(path: &Path, err: Error) -> Error {
     match err.kind() {
         Kind::Storage if !err.to_string().contains(&*path.to_string_lossy()) => {
-            let named = Error::storage(format!("cannot use `{}`: {err}", path.display()));
-            match err.hint_text() {
-                Some(hint) => named.hint(hint),
-                None => named,
-            }
-            .source(err)
+            err.about(format_args!("cannot use `{}`", path.display()))
         }
         _ => err,
     }

@@ -1,11 +1,13 @@
 //! The table as a whole: its one row about itself, and the reset.
 
+use std::path::Path;
+
 use rusqlite::{Connection, params};
 
 use super::Tx;
 use crate::{
-    domain::{name, time::Time},
-    error::Result,
+    domain::{id::MemberId, name, time::Time},
+    error::{Error, Result},
 };
 
 /// Fills a new table: the row about itself, and the two members of the first day.
@@ -38,17 +40,30 @@ impl Tx<'_> {
         Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(Time))
     }
 
-    /// Deletes what was said and done. The counters of ids stay: an agent's `#41` must never be
-    /// another message.
-    pub fn wipe(&self, now: Time) -> Result<()> {
-        self.writing()?.execute_batch(
+    /// Deletes what was said and done, and all members but those where a session sits: they can be
+    /// found and written to before their next call. The counters of ids stay: an agent's `#41` must
+    /// never be another message.
+    pub fn wipe(&self, seated: &[MemberId], now: Time) -> Result<()> {
+        let conn = self.writing()?;
+        let kept = serde_json::to_string(&seated)
+            .map_err(|err| Error::internal("cannot name the members").source(err))?;
+        conn.execute_batch(
             "DELETE FROM reservation; DELETE FROM context; DELETE FROM task_dependency;
-             DELETE FROM task; DELETE FROM delivery; DELETE FROM message; DELETE FROM member_key;
-             DELETE FROM session; DELETE FROM event; DELETE FROM member;
-             UPDATE about SET epoch = abs(random() >> 1);",
+             DELETE FROM task; DELETE FROM delivery; DELETE FROM message; DELETE FROM event;",
         )?;
-        self.writing()?.execute("UPDATE about SET reset_at = ?1", [now.0])?;
-        insert_first_members(self.writing()?, now.0)
+        for sql in [
+            "DELETE FROM member_key WHERE member_id NOT IN (SELECT value FROM json_each(?1))",
+            "DELETE FROM session WHERE member_id NOT IN (SELECT value FROM json_each(?1))",
+            "DELETE FROM member WHERE kind = 'agent' AND id NOT IN (SELECT value FROM json_each(?1))",
+        ] {
+            conn.execute(sql, [&kept])?;
+        }
+        conn.execute(
+            "UPDATE member SET role = '', note = '', capabilities = '[]', context_seen = 0 WHERE kind = 'human'",
+            [],
+        )?;
+        conn.execute("UPDATE about SET epoch = abs(random() >> 1), reset_at = ?1", [now.0])?;
+        Ok(())
     }
 
     /// How many messages the table holds.
@@ -66,8 +81,18 @@ impl super::Store {
     }
 
     /// Copies the table, as of now, to a file that is not there yet.
-    pub fn copy_to(&self, path: &std::path::Path) -> Result<()> {
-        self.conn.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+    ///
+    /// # Errors
+    /// The copy cannot be written; a path that is not Unicode cannot be named to `SQLite`.
+    pub fn copy_to(&self, path: &Path) -> Result<()> {
+        let Some(name) = path.to_str() else {
+            let shown = path.display();
+            return Err(Error::refused(format!(
+                "`{shown}` is not Unicode, so no copy is made there"
+            ))
+            .hint("name a file in ASCII for the copy; nothing was reset"));
+        };
+        self.conn.execute("VACUUM INTO ?1", [name])?;
         Ok(())
     }
 }

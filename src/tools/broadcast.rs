@@ -47,7 +47,7 @@ impl Tool for Broadcast {
     }
 }
 
-/// `sent #42 to 3 members, 1 of them away: codex-1 (active), ...`.
+/// `sent #42 to 3 members, 1 away: codex-1 (active), ...`.
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.recipients.len();
@@ -60,8 +60,9 @@ impl fmt::Display for Output {
             self.recipients.iter().filter(|one| matches!(one.shown, State::Away(_))).count();
         let names: Vec<String> =
             self.recipients.iter().map(|one| format!("{} ({})", one.name, one.shown)).collect();
-        let members = if n == 1 { "1 member".to_owned() } else { format!("{n} members") };
+        let members = text::counted(n, "member");
         let verb = if n_away == n { "queued" } else { "sent" };
-        write!(f, "{verb} {} to {members}, {n_away} away: {}", self.id, text::list(&names, 20))
+        let away = if n_away == 0 { String::new() } else { format!(", {n_away} away") };
+        write!(f, "{verb} {} to {members}{away}: {}", self.id, text::list(&names, 20))
     }
 }

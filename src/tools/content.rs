@@ -12,21 +12,10 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub(super) struct Content(pub String);
-
-impl schemars::JsonSchema for Content {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Content".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
 
 impl Args for Content {
     fn augment_args(command: Command) -> Command {
@@ -62,15 +51,11 @@ impl FromArgMatches for Content {
                     "the text is given twice, as an argument and with --body-file",
                 ));
             }
-            (Some(path), None) => std::fs::read_to_string(path)
+            (Some(path), None) => std::fs::File::open(path)
+                .and_then(read)
                 .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            (None, Some("-")) => {
-                let mut text = String::new();
-                std::io::stdin()
-                    .read_to_string(&mut text)
-                    .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
-                text
-            }
+            (None, Some("-")) => read(std::io::stdin())
+                .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?,
             (None, Some(text)) => text.to_owned(),
             (None, None) => {
                 return Err(clap::Error::raw(
@@ -101,21 +86,10 @@ fn words(matches: &ArgMatches) -> (Option<&String>, Option<&String>) {
 }
 
 /// Whom a message is for.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub(super) struct Addressee(pub Option<String>);
-
-impl schemars::JsonSchema for Addressee {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Addressee".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        String::json_schema(generator)
-    }
-}
 
 impl Args for Addressee {
     fn augment_args(command: Command) -> Command {
@@ -141,6 +115,15 @@ impl FromArgMatches for Addressee {
         *self = Addressee::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// A text, and of one that is too long only so much as to see that.
+fn read(source: impl std::io::Read) -> std::io::Result<String> {
+    /// Far over any limit, so that the error names the size of what people send by mistake.
+    const ENOUGH: u64 = 16 << 20;
+    let mut text = String::new();
+    source.take(ENOUGH).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn unreadable(err: &Error) -> clap::Error {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, SeatChange, Tool, sit};
+use super::{Access, Cx, SeatChange, Tool, log};
 use crate::{
     domain::id::SessionId,
     error::{Error, Result},
@@ -43,7 +43,9 @@ impl Tool for Deregister {
         }
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?.count;
         cx.tx.leave(cx.me.id, cx.now)?;
-        sit::log(cx.tx, &cx.me.name, "member.left", None, cx.now)?;
+        log::member(cx.tx, &cx.me.name, "member.left", None, cx.now)?;
+        // A wait of its own that is under way ends.
+        cx.ring(&cx.me.name.clone());
         cx.effects.seat = SeatChange::Leave;
         cx.effects.said_name = true;
         Ok(Output { name: cx.me.name.to_string(), unread })

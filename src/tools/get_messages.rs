@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, desk};
+use super::{Access, Cx, Tool, log};
 use crate::{
     domain::{
         id::{MemberId, MessageId},
@@ -27,6 +27,9 @@ pub(super) struct GetMessages;
 /// Marks the messages read. With include_read, from, thread or before: search the history, mark
 /// nothing.
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
+#[command(long_about = "Read your inbox: new messages from other agents\n\n\
+    Marks the messages read. With --include-read, --from, --thread or --before: search the \
+    history, mark nothing.")]
 pub(super) struct Params {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_read: Option<bool>,
@@ -40,7 +43,7 @@ pub(super) struct Params {
     #[arg(long, value_name = "ID")]
     before: Option<MessageId>,
     /// 20; at most 100
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = super::whole_number)]
     limit: Option<i64>,
     /// Show unread messages without marking them
     #[serde(skip)]
@@ -144,13 +147,8 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
         };
         cx.tx.hand_out(&handing, cx.now)?;
         crate::fault::point("after_insert");
-        desk::log_messages(
-            cx.tx,
-            cx.me.name.as_str(),
-            "message.handed",
-            &handing.messages,
-            cx.now,
-        )?;
+        let (actor, handed) = (cx.me.name.as_str(), &handing.messages);
+        log::messages(cx.tx, actor, "message.handed", handed, cx.now)?;
         cx.effects.handing = Some(handing);
     }
     let more = match (peek, unread.count) {
@@ -263,7 +261,7 @@ impl fmt::Display for Output {
                 write!(f, ", {more} more unread: {} again", self.front.read_mail())?;
             }
             (Page::History { older: true }, Some(last)) => {
-                write!(f, ", older ones with before {}", last.id.0)?;
+                write!(f, ", older ones with {} {}", self.front.before(), last.id.0)?;
             }
             _ => {}
         }

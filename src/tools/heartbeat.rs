@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, sit};
+use super::{Access, Cx, Tool, log};
 use crate::{domain::message, error::Result, view::sanitize};
 
 pub(super) struct Heartbeat;
@@ -37,7 +37,7 @@ impl Tool for Heartbeat {
         };
         if note != member.note {
             cx.tx.set_note(cx.me.id, &note)?;
-            sit::log(cx.tx, &cx.me.name, "member.noted", Some(&note), cx.now)?;
+            log::member(cx.tx, &cx.me.name, "member.noted", Some(&note), cx.now)?;
         }
         Ok(Output { name: cx.me.name.to_string(), note })
     }

@@ -63,19 +63,22 @@ impl Tool for ListMembers {
 
     fn call(cx: &mut Cx<'_>, params: &Params) -> Result<Output> {
         let include_left = params.include_left.unwrap_or(false);
-        let mut members = Vec::new();
-        for member in cx.tx.members()? {
-            let line = MemberLine::new(cx, &member)?;
-            if include_left || !matches!(line.shown, State::Left(_)) {
-                members.push(line);
-            }
-        }
+        let mut members = MemberLine::all(cx)?;
+        members.retain(|line| include_left || !line.shown.has_left());
         Ok(Output { members })
     }
 }
 
 impl MemberLine {
-    pub fn new(cx: &Cx<'_>, member: &Member) -> Result<MemberLine> {
+    /// Everybody, also who left.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn all(cx: &Cx<'_>) -> Result<Vec<MemberLine>> {
+        cx.tx.members()?.iter().map(|member| MemberLine::new(cx, member)).collect()
+    }
+
+    fn new(cx: &Cx<'_>, member: &Member) -> Result<MemberLine> {
         let held = cx.is_held(member);
         let session = match member.session.filter(|_| held) {
             Some(id) => cx.tx.session(id)?,
@@ -105,9 +108,7 @@ impl MemberLine {
             shown,
         })
     }
-}
 
-impl MemberLine {
     /// `codex-1 (idle 12 min, role `reviewer`)`.
     pub fn brief(&self) -> String {
         match self.role.as_str() {
@@ -121,7 +122,7 @@ impl MemberLine {
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.members.len();
-        write!(f, "{}", if n == 1 { "1 member".to_owned() } else { format!("{n} members") })?;
+        f.write_str(&text::counted(n, "member"))?;
         let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
         for (n_shown, member) in self.members.iter().enumerate() {
             let line = member.to_string();

@@ -7,10 +7,11 @@
 mod broadcast;
 mod content;
 mod deregister;
-pub mod desk;
+mod desk;
 mod get_messages;
 mod heartbeat;
 mod list_members;
+mod log;
 mod message_status;
 mod notices;
 mod recipients;
@@ -66,7 +67,7 @@ pub enum Access {
 }
 
 /// One operation.
-pub trait Tool {
+pub(crate) trait Tool {
     /// Name in MCP: `send_message`.
     const NAME: &'static str;
     /// Name on the command line: `send`.
@@ -100,7 +101,7 @@ pub struct Cx<'a> {
     pub front: Front,
     /// Messages per member and minute; 0 for no limit.
     pub max_per_minute: u32,
-    pub effects: Effects,
+    pub(crate) effects: Effects,
 }
 
 /// Who asks. The sender is stamped from this; there is no sender parameter anywhere.
@@ -120,7 +121,7 @@ pub struct Me {
 
 /// What is to happen beside the table: after the commit, and only then.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Whose bells to ring.
     pub ring: Vec<MemberName>,
     /// What was handed out, to be confirmed or given back.
@@ -136,7 +137,7 @@ pub struct Effects {
 }
 
 #[derive(Debug, Default)]
-pub enum SeatChange {
+pub(crate) enum SeatChange {
     #[default]
     Stay,
     Move(crate::seat::Seat, MemberId),
@@ -144,7 +145,7 @@ pub enum SeatChange {
 }
 
 /// The result of one tool, before the desk adds what belongs to every result.
-pub struct Reply {
+pub(crate) struct Reply {
     pub text: String,
     pub json: Value,
 }
@@ -261,4 +262,9 @@ fn job<T: Tool>(entry: &'static Entry, params: T::Params) -> Result<Job> {
             Ok(Reply { text: output.to_string(), json })
         }),
     })
+}
+
+/// A whole number on the command line; for what is none clap shows the words of Rust's parser.
+fn whole_number(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "it must be a whole number")
 }

@@ -61,7 +61,7 @@ impl Cx<'_> {
         if let State::Left(age) = found.state {
             let when = age.map_or_else(String::new, |age| format!(" {}", age.ago()));
             let left = format!("`{}` left{when}", found.member.name);
-            return Err(Error::refused(left).hint(self.known()?));
+            return Err(Error::refused(left).hint(known(&self.present()?)));
         }
         Ok(found)
     }
@@ -72,7 +72,7 @@ impl Cx<'_> {
         let near = name::nearest(wanted, names)
             .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         Ok(Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
-            .hint(format!("{near}{}", self.known()?)))
+            .hint(format!("{near}{}", known(&members))))
     }
 
     /// Everybody who has not left, but me.
@@ -80,18 +80,8 @@ impl Cx<'_> {
         let members = self.tx.members()?.into_iter().filter(|member| member.id != self.me.id);
         Ok(members
             .map(|member| self.found(member))
-            .filter(|found| !matches!(found.state, State::Left(_)))
+            .filter(|found| !found.state.has_left())
             .collect())
-    }
-
-    /// `known sessions: claude-1 (active), human (away)`.
-    fn known(&self) -> Result<String> {
-        let known: Vec<String> = self
-            .present()?
-            .iter()
-            .map(|found| format!("{} ({})", found.member.name, found.state))
-            .collect();
-        Ok(format!("known sessions: {}", text::list(&known, 20)))
     }
 
     /// Everyone with a role who has not left, but me.
@@ -107,6 +97,9 @@ impl Cx<'_> {
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
             let known = match roles.as_slice() {
+                _ if role.eq_ignore_ascii_case(name::HUMAN) => {
+                    "the human is no role: write to `human`".to_owned()
+                }
                 [] => "nobody else has a role; register sets one".to_owned(),
                 roles => format!("known roles: {}", text::list(roles, 20)),
             };
@@ -169,4 +162,14 @@ impl Cx<'_> {
     pub(super) fn ring(&mut self, member: &MemberName) {
         self.effects.ring.push(member.clone());
     }
+}
+
+/// `known sessions: claude-1 (active), human (away)`.
+fn known(members: &[Found]) -> String {
+    let known: Vec<String> =
+        members.iter().map(|found| format!("{} ({})", found.member.name, found.state)).collect();
+    if known.is_empty() {
+        return "nobody else is here yet; an agent is listed after its first call".to_owned();
+    }
+    format!("known sessions: {}", text::list(&known, 20))
 }

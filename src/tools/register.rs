@@ -4,16 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, sit};
+use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, log};
 use crate::{
     domain::{
-        limits,
-        member::State,
-        message,
+        limits, message,
         name::{self, MemberName},
     },
     error::{Error, Result},
-    store::{Event, Joining, Member},
+    store::{Joining, Member},
     view::{
         sanitize,
         text::{self, Front},
@@ -72,13 +70,8 @@ impl Tool for Register {
             _ => None,
         };
         let member = profile.apply(cx)?;
-        let mut others = Vec::new();
-        for other in cx.tx.members()? {
-            let line = MemberLine::new(cx, &other)?;
-            if other.id != cx.me.id && !matches!(line.shown, State::Left(_)) {
-                others.push(line);
-            }
-        }
+        let mut others = MemberLine::all(cx)?;
+        others.retain(|line| !line.you && !line.shown.has_left());
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
         cx.effects.said_name = true;
         cx.effects.said_unread = true;
@@ -109,12 +102,14 @@ impl Profile {
             Some("") => Some(String::new()),
             Some(role) => {
                 let role = role.strip_prefix('@').unwrap_or(role);
-                MemberName::any(role).map_err(|_| {
-                    Error::invalid(format!("{} is not a role", sanitize::quote(role))).hint(
+                let is_taken = name::is_reserved(&role.to_ascii_lowercase());
+                if is_taken || MemberName::any(role).is_err() {
+                    let what = if is_taken { "cannot be a role" } else { "is not a role" };
+                    return Err(Error::invalid(format!("{} {what}", sanitize::quote(role))).hint(
                         "a role is one word of A-Z, a-z, 0-9, `.`, `_` and `-`, 64 at most, such \
                          as `reviewer`; say the rest in `note`",
-                    )
-                })?;
+                    ));
+                }
                 Some(role.to_owned())
             }
         };
@@ -141,7 +136,7 @@ impl Profile {
                 .map(|(what, text)| format!("{what} {text}"))
                 .collect();
             let detail = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
-            sit::log(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
+            log::member(cx.tx, &cx.me.name, "member.introduced", Some(&detail), cx.now)?;
         }
         Ok(Member { role, note, capabilities, ..before })
     }
@@ -206,15 +201,7 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
     cx.tx.seat_member(member, old.hands_as, cx.now)?;
     cx.tx.set_profile(member, &profile.role, &profile.note, &profile.capabilities)?;
     cx.tx.move_member(old.id, member, cx.now)?;
-    cx.tx.deliver_late_broadcasts(member, cx.now)?;
-    let event = Event {
-        actor: old.name.as_str(),
-        kind: "member.moved",
-        message: None,
-        task: None,
-        detail: Some(name.to_string()),
-    };
-    cx.tx.log(cx.now, &event)?;
+    log::member(cx.tx, &old.name, "member.moved", Some(name.as_str()), cx.now)?;
     cx.me.id = member;
     cx.me.name = name;
     cx.effects.seat = SeatChange::Move(seat, member);
@@ -242,7 +229,8 @@ impl fmt::Display for Output {
             text.extend(["; also here: ", &agents.join(", ")]);
             if agents.len() < self.others.len() {
                 let rest = self.others.len() - agents.len();
-                text.extend([" and ", &rest.to_string(), " more (list_members)"]);
+                let list_members = self.front.list_members();
+                text.extend([" and ", &rest.to_string(), " more (", list_members, ")"]);
             }
         } else {
             text.push_str("; no other agent is here yet");

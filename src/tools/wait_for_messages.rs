@@ -16,7 +16,8 @@ pub(super) struct WaitForMessages;
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// 45; at most 50
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = super::whole_number)]
     timeout_seconds: Option<i64>,
 }
 

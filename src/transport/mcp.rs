@@ -88,7 +88,8 @@ impl ServerHandler for Server {
         let answer = self.answer(&job, &context).await;
         match answer {
             Ok(answer) => Ok(result(&answer)),
-            Err(err) if err.kind() == Kind::Busy => Ok(failure(&err)),
+            // In the way for now, or a wait that was cancelled, whose answer nobody reads.
+            Err(err) if matches!(err.kind(), Kind::Busy | Kind::Refused) => Ok(failure(&err)),
             Err(err) if err.kind() == Kind::Internal => {
                 log(entry, &err);
                 Ok(failure(&err))
@@ -233,8 +234,8 @@ fn failure(err: &Error) -> CallToolResponse {
 }
 
 fn log(entry: &Entry, err: &Error) {
-    let cause = std::error::Error::source(err).map(ToString::to_string).unwrap_or_default();
-    tracing::error!("{}: {err} ({cause})", entry.name);
+    let cause = std::error::Error::source(err).map(|cause| format!(" ({cause})"));
+    tracing::error!("{}: {err}{}", entry.name, cause.unwrap_or_default());
 }
 
 fn unknown_tool(name: &str) -> String {

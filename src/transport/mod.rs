@@ -9,3 +9,16 @@ pub mod queue;
 pub mod stdio;
 mod surrogates;
 pub mod wake;
+
+use crate::error::{Error, Result};
+
+/// The event loop of a server, or of one command.
+///
+/// # Errors
+/// The system does not give what it is made of.
+pub fn event_loop() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| Error::internal("cannot start the event loop").source(err))
+}

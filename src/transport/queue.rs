@@ -90,7 +90,7 @@ impl Queue {
     /// Sits down without a call, where a table is there.
     pub async fn sit_down(&self, agent: &Agent) -> Result<()> {
         let mut desk = self.desk.lock().await;
-        if desk.is_seated() || !desk.table_exists() {
+        if !desk.can_sit_down() {
             return Ok(());
         }
         desk.identify(agent);
@@ -112,17 +112,14 @@ impl Queue {
         }
         persist(&mut desk, Instant::now() + patience, Desk::settle).await
     }
-}
 
-impl Queue {
-    /// Runs `f` with the turn to write.
+    /// Runs `f` with the turn to write; again where a foreign program was in its way.
     ///
     /// # Errors
     /// The turn cannot be had, or `f` fails.
-    pub async fn write<T>(&self, f: impl FnOnce(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
+    pub async fn write<T>(&self, f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
         let mut desk = self.desk.lock().await;
-        let turn = take_turn(&mut desk, Instant::now() + PATIENCE).await?;
-        f(&mut desk, &turn)
+        persist(&mut desk, Instant::now() + PATIENCE, f).await
     }
 }
 
@@ -140,22 +137,33 @@ async fn try_call(
         Err(err) if err.kind() == Kind::Storage && job.only_looks => (None, Some(err)),
         Err(err) => return Err(err),
     };
-    match catch_unwind(AssertUnwindSafe(|| desk.call(job, turn.as_ref()))) {
-        Ok(Err(err)) if err.kind() == Kind::NeedsWrite => Err(unwritable.unwrap_or(err)),
-        Ok(result) => result,
-        Err(_panic) => Err(Error::internal(format!(
-            "{} failed; nothing was stored, and the server goes on",
-            job.entry.name
-        ))),
+    match run(desk, job, turn.as_ref()) {
+        Err(err) if err.kind() == Kind::NeedsWrite => Err(unwritable.unwrap_or(err)),
+        // A full disk: what was read cannot be written down now, and one can still look.
+        Err(err) if err.kind() == Kind::Storage && job.only_looks && turn.is_some() => {
+            run(desk, job, None).map_err(|_| err)
+        }
+        result => result,
     }
 }
 
+/// A call in which a panic is an internal error.
+fn run(desk: &mut Desk, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
+    let panicked = |_| {
+        Err(Error::internal(format!(
+            "{} failed; nothing was stored, and the server goes on",
+            job.entry.name
+        )))
+    };
+    catch_unwind(AssertUnwindSafe(|| desk.call(job, turn))).unwrap_or_else(panicked)
+}
+
 /// Runs `f` with the turn to write, until no foreign program is in the way.
-async fn persist(
+async fn persist<T>(
     desk: &mut Desk,
     deadline: Instant,
-    f: impl Fn(&mut Desk, &WriteTurn) -> Result<()>,
-) -> Result<()> {
+    f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>,
+) -> Result<T> {
     loop {
         let turn = take_turn(desk, deadline).await?;
         match f(desk, &turn) {

@@ -13,17 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    event_loop,
     ledger::{Ledger, Watched},
     mcp::Server,
     queue::Queue,
     surrogates::Mender,
 };
-use crate::{
-    config::Config,
-    error::{Error, Result},
-    platform,
-    tools::Desk,
-};
+use crate::{config::Config, error::Result, platform, tools::Desk};
 
 /// Calls under way have so long to end once the client is gone.
 const GRACE: Duration = Duration::from_millis(60);
@@ -40,10 +36,7 @@ const GIVE_BACK: Duration = Duration::from_secs(5);
 /// # Errors
 /// The event loop cannot be had.
 pub fn serve(desk: Desk, config: &Arc<Config>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| Error::internal("cannot start the event loop").source(err))?;
+    let runtime = event_loop()?;
     runtime.block_on(run(desk, Arc::clone(config)));
     // A thread may be parked in read(2) on stdin: never join it.
     runtime.shutdown_background();
@@ -150,8 +143,8 @@ async fn orphaned() {
     }
 }
 
-/// Stdin, which counts its reads and says when the client closed it: rmcp alone would wait 5 s for
-/// calls that wait themselves.
+/// Stdin, mended, which counts its reads and says when the client closed it: rmcp alone would wait
+/// 5 s for calls that wait themselves.
 struct Counted {
     inner: Reader,
     ledger: Arc<Ledger>,

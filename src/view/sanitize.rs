@@ -8,6 +8,25 @@ use std::fmt::Write as _;
 
 use crate::domain::limits;
 
+/// JSON in which what could steer a terminal or hide text is escaped; it means the same.
+pub fn json(text: &str) -> String {
+    if !text.contains(is_unsafe) {
+        return text.to_owned();
+    }
+    text.chars().fold(String::with_capacity(text.len() + 16), |mut shown, c| {
+        if is_unsafe(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a String cannot fail.
+                let _written = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
+}
+
 /// A body as it is shown: every line behind `| `, without a line end after the last.
 pub fn fence(body: &str) -> String {
     let mut shown = String::with_capacity(body.len() + 16);
@@ -128,6 +147,14 @@ mod tests {
         check("tag\u{e0041}", "| tag\\u{e0041}");
         check("one\u{2028}two\u{85}three", "| one\\u{2028}two\\u{85}three");
         check("a\tb \u{200c}\u{200d} \\u{1b} \\n", "| a\tb \u{200c}\u{200d} \\\\u{1b} \\n");
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let value = serde_json::json!("a\u{85}\u{202e}\u{e0041}\u{7f}ä😀\n");
+        let shown = super::json(&value.to_string());
+        assert_eq!(shown, r#""a\u0085\u202e\udb40\udc41\u007fä😀\n""#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 
     #[test]

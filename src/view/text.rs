@@ -2,6 +2,8 @@
 //!
 //! What we say stands bare; what a member wrote stands behind `| ` or in backticks.
 
+use std::fmt;
+
 use crate::{
     domain::{
         id::MessageId,
@@ -28,6 +30,22 @@ impl Front {
         match self {
             Front::Tools => "call get_messages",
             Front::Commands => "run `team-table inbox`",
+        }
+    }
+
+    /// What lists everybody.
+    pub fn list_members(self) -> &'static str {
+        match self {
+            Front::Tools => "list_members",
+            Front::Commands => "`team-table members`",
+        }
+    }
+
+    /// What takes the id below which the history is to go on.
+    pub fn before(self) -> &'static str {
+        match self {
+            Front::Tools => "before",
+            Front::Commands => "--before",
         }
     }
 }
@@ -86,6 +104,12 @@ pub fn count(n: usize) -> String {
     } else {
         n.to_string()
     }
+}
+
+/// `1 member`, `12 members`.
+pub fn counted(n: impl fmt::Display + PartialEq + From<u8> + Copy, noun: &str) -> String {
+    let ending = if n == 1.into() { "" } else { "s" };
+    format!("{n} {noun}{ending}")
 }
 
 /// `1 message`, `99+ messages`.

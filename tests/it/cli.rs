@@ -77,6 +77,39 @@ fn help() {
     assert_eq!(table.ok(&["--version"]), format!("team-table {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+/// Help is for who runs commands: it names those, not tools and their parameters.
+#[test]
+fn help_names_commands() {
+    for entry in TABLE {
+        let mut command = cli::tree().find_subcommand(entry.command).unwrap().clone();
+        let names = TABLE.iter().map(|entry| entry.name.to_owned());
+        let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
+        let names: Vec<String> = names.chain(arguments).filter(|name| name.contains('_')).collect();
+        let (short, long) = (command.render_help(), command.render_long_help());
+        for help in [short.to_string(), long.to_string()] {
+            let found = names.iter().find(|name| help.contains(name.as_str()));
+            assert_eq!(found, None, "{help}");
+        }
+    }
+}
+
+/// Results, too, say what to run and which option to give.
+#[test]
+fn results_name_commands() {
+    let table = Table::new();
+    table.ok(&["send", "human", "one", "--as", "ada"]);
+    table.ok(&["send", "human", "two", "--as", "ada"]);
+    let page = table.ok(&["inbox", "--include-read", "--limit", "1", "--as", "ada"]);
+    assert!(page.contains(", older ones with --before 2\n"), "{page}");
+    let many = "WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+                INSERT INTO member (name, kind, seatless, joined_at, heartbeat_at)
+                SELECT 'somebody-with-a-long-name-' || i, 'agent', 1, joined_at, heartbeat_at
+                FROM n, member WHERE name = 'ada'";
+    table.write().execute_batch(many).unwrap();
+    let digest = table.ok(&["register", "--as", "ada"]);
+    assert!(digest.contains(" more (`team-table members`)\n"), "{digest}");
+}
+
 #[test]
 fn wrong_usage() {
     let table = Table::new();
@@ -349,6 +382,22 @@ fn commands_of_one_member_at_once() {
     }
 }
 
+/// The same where a session sat on the member's seat before.
+#[test]
+fn commands_of_a_member_that_was_a_session_at_once() {
+    let table = Table::new();
+    session(&table, "ada").call("heartbeat", json!({}));
+    table.ok(&["members", "--as", "ada"]);
+    let codes: Vec<Output> = std::thread::scope(|scope| {
+        let run = || table.run(&["send", "human", "hi", "--as", "ada"]);
+        let threads: Vec<_> = (0..12).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for output in &codes {
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+    }
+}
+
 /// A client that only probes leaves no trace.
 #[test]
 fn serve_without_a_client() {
@@ -533,6 +582,25 @@ fn reset_without_sessions() {
     record.say("-- the backup is a table");
     record.run(&table, &["inbox", "--as", "human", "--db-path", "copy.db"]);
     insta::assert_snapshot!(record.0);
+}
+
+#[test]
+fn reset_waits_for_a_foreign_program() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "ada"]);
+    let holder = table.write();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let output = table.run(&["reset", "--backup", "copy.db"]);
+    assert_eq!(output.code, 3, "{output:?}");
+    assert!(!table.path().join("copy.db").exists(), "a copy of what was not reset is left");
+    std::thread::scope(|scope| {
+        let reset = scope.spawn(|| table.run(&["reset", "--backup", "copy.db"]));
+        std::thread::sleep(Duration::from_millis(400));
+        holder.execute_batch("ROLLBACK").unwrap();
+        let output = reset.join().unwrap();
+        assert_eq!(output.code, 0, "{output:?}");
+    });
+    assert!(table.path().join("copy.db").exists());
 }
 
 #[test]

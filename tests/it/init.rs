@@ -33,6 +33,13 @@ struct Printed {
     talk: String,
 }
 
+impl Printed {
+    /// What was said, without line breaks.
+    fn unwrapped(&self) -> String {
+        self.talk.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 impl Desk {
     fn new() -> Desk {
         let folder = tempfile::tempdir().unwrap();
@@ -249,7 +256,7 @@ fn what_init_made_is_deleted() {
         desk.has_comms = has_comms;
         let printed = desk.init();
         assert!(printed.out.contains("--- /dev/null\n+++ b/.mcp.json\n"), "{}", printed.out);
-        assert!(printed.talk.contains("trust the folder"), "{}", printed.talk);
+        assert!(printed.unwrapped().contains("trust the folder"), "{}", printed.talk);
         let files: Vec<String> = desk.tree().into_keys().collect();
         assert_eq!(files, [".codex/config.toml", ".mcp.json"]);
         if !keeps_receipt {
@@ -378,7 +385,7 @@ fn the_command_is_a_path_where_ours_does_not_lead_here() {
     let printed = desk.init();
     let exe = serde_json::to_string(desk.exe().to_str().unwrap()).unwrap();
     assert!(desk.text(".mcp.json").contains(&format!("\"command\": {exe}")));
-    assert!(printed.talk.contains("PATH does not lead to this program"), "{}", printed.talk);
+    assert!(printed.unwrapped().contains("PATH does not lead to this program"), "{}", printed.talk);
     desk.is_on_path = true;
     desk.init();
     assert!(desk.text(".mcp.json").contains("\"command\": \"team-table\""));
@@ -438,8 +445,8 @@ fn a_linked_worktree_gets_files_of_its_own() {
     let before = desk.tree();
     let printed = desk.init();
     assert!(desk.at(".mcp.json").exists() && !desk.at(".agent-comms").exists());
-    assert!(printed.talk.contains("sit at the table of"), "{}", printed.talk);
-    assert!(printed.talk.contains("in each worktree"), "{}", printed.talk);
+    assert!(printed.unwrapped().contains("sit at the table of"), "{}", printed.talk);
+    assert!(printed.unwrapped().contains("in each worktree"), "{}", printed.talk);
     desk.remove();
     assert_same(&desk.tree(), &before, "the worktree");
     desk.top = "project";

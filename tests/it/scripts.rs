@@ -258,7 +258,8 @@ impl Way {
     /// its name.
     fn adapt(self, answer: &str) -> String {
         let said = commands::in_commands(answer)
-            .replace(Front::Commands.read_mail(), Front::Tools.read_mail());
+            .replace(Front::Commands.read_mail(), Front::Tools.read_mail())
+            .replace(Front::Commands.before(), Front::Tools.before());
         let introduces = |line: &str| {
             let name = line.strip_prefix("you are `").and_then(|line| line.strip_suffix('`'));
             name.is_some_and(|name| MemberName::parse(name).is_ok())

@@ -136,3 +136,147 @@ fn a_helper_of_codex_sits_beside_its_parent_and_has_left_when_it_ends() {
     let text = call_from(&mut orphan, "t9", "t8", "register", &json!({}));
     assert_eq!(name_in(&text), "codex-2");
 }
+
+/// A Codex session that lists the tools and sits down before it says who it is.
+fn codex_that_thinks(place: &Place, now: i64) -> Agent {
+    let mut agent = session(place, "codex-mcp-client", &[("TEAM_TABLE_NOW", &now.to_string())]);
+    let before = place.number("SELECT count(*) FROM session");
+    agent.request("tools/list", json!({}));
+    eventually("seated without a call", || place.number("SELECT count(*) FROM session") > before);
+    agent
+}
+
+fn codex_at(place: &Place, now: i64) -> Agent {
+    session(place, "codex-mcp-client", &[("TEAM_TABLE_NOW", &now.to_string())])
+}
+
+#[test]
+fn a_seat_that_is_only_passed_through_stays_its_owners() {
+    let place = Place::new();
+    let mut first = codex_at(&place, NOON);
+    let role = json!({"role": "reviewer"});
+    assert_eq!(name_in(&call_from(&mut first, "t1", "t1", "register", &role)), "codex-1");
+    let mut second = codex_at(&place, NOON);
+    let role = json!({"role": "tester"});
+    assert_eq!(name_in(&call_from(&mut second, "t2", "t2", "register", &role)), "codex-2");
+    quit(first);
+    quit(second);
+    let mut writer = session(&place, "w", &[("TEAM_TABLE_NOW", &NOON.to_string())]);
+    ok(writer.call("send_message", json!({"recipient": "codex-1", "content": "private"})));
+    // Both seats are free for anybody by now; the second session is resumed on the lowest one.
+    let later = NOON + 20 * 60_000;
+    let mut second = codex_that_thinks(&place, later);
+    let text = call_from(&mut second, "t2", "t2", "get_messages", &json!({}));
+    assert!(text.contains("you are `codex-2` again"), "{text}");
+    assert!(text.contains("no unread messages"), "{text}");
+    let mut first = codex_at(&place, later);
+    let text = call_from(&mut first, "t1", "t1", "get_messages", &json!({}));
+    assert!(text.contains("you are `codex-1`") && text.contains("| private"), "{text}");
+    let members = call_from(&mut first, "t1", "t1", "list_members", &json!({}));
+    assert!(members.contains("codex-1 (you): active; role `reviewer`"), "{members}");
+    assert!(members.contains("codex-2: active; role `tester`"), "{members}");
+    place.assert_sound();
+}
+
+#[test]
+fn a_session_keeps_what_it_said_of_itself_while_it_thinks() {
+    let place = Place::new();
+    let mut first = codex_at(&place, NOON);
+    call_from(&mut first, "t1", "t1", "register", &json!({"role": "reviewer"}));
+    quit(first);
+    let later = NOON + 20 * 60_000;
+    let mut resumed = codex_that_thinks(&place, later);
+    let text = call_from(&mut resumed, "t1", "t1", "register", &json!({}));
+    assert!(text.contains("you are `codex-1`, role `reviewer`"), "{text}");
+    assert!(!text.contains("another session"), "{text}");
+    quit(resumed);
+    // Another session finds the seat empty of that.
+    let mut other = codex_that_thinks(&place, later + 20 * 60_000);
+    let text = call_from(&mut other, "t9", "t9", "register", &json!({}));
+    assert!(text.contains("you are `codex-1`: another session sat here before"), "{text}");
+    assert!(!text.contains("reviewer"), "{text}");
+}
+
+#[test]
+fn each_conversation_of_one_server_keeps_its_member() {
+    let place = Place::new();
+    let mut other = codex_at(&place, NOON);
+    call_from(&mut other, "t2", "t2", "register", &json!({"role": "tester"}));
+    let mut server = codex_at(&place, NOON);
+    call_from(&mut server, "t1", "t1", "register", &json!({"role": "reviewer"}));
+    quit(other);
+    let mut writer = session(&place, "w", &[]);
+    ok(writer.call("send_message", json!({"recipient": "codex-2", "content": "for t1"})));
+    let text = call_from(&mut server, "t2", "t2", "get_messages", &json!({}));
+    assert!(text.contains("you are `codex-1` again"), "{text}");
+    assert!(text.contains("no unread messages"), "{text}");
+    let text = call_from(&mut server, "t1", "t1", "get_messages", &json!({}));
+    assert!(text.contains("you are `codex-2` again") && text.contains("| for t1"), "{text}");
+    let members = call_from(&mut server, "t1", "t1", "list_members", &json!({}));
+    assert!(members.contains("codex-2 (you): active; role `reviewer`"), "{members}");
+}
+
+#[test]
+fn a_helper_sits_beside_its_parent_whatever_name_was_wished_for() {
+    let place = Place::new();
+    let start = || {
+        let mut agent = place.serve(&["--name", "rev"], &[]);
+        agent.initialize("codex-mcp-client");
+        agent
+    };
+    let mut parent = start();
+    assert_eq!(name_in(&call_from(&mut parent, "t1", "t1", "register", &json!({}))), "rev");
+    let mut helper = start();
+    assert_eq!(name_in(&call_from(&mut helper, "t2", "t1", "register", &json!({}))), "rev-sub-1");
+}
+
+#[test]
+fn a_client_without_keys_is_never_taken_for_the_session_before_it() {
+    let place = Place::new();
+    let mut first = session(&place, "opencode", &[("TEAM_TABLE_NOW", &NOON.to_string())]);
+    ok(first.call("register", json!({"role": "reviewer", "note": "the parser"})));
+    quit(first);
+    let later = (NOON + 3_600_000).to_string();
+    let mut next = session(&place, "opencode", &[("TEAM_TABLE_NOW", &later)]);
+    let text = ok(next.call("register", json!({})));
+    assert!(text.contains("you are `opencode-1`: another session sat here before"), "{text}");
+    assert!(!text.contains("reviewer"), "{text}");
+    // Who leaves and comes back is still itself, whoever comes back first.
+    let mut second = session(&place, "opencode", &[("TEAM_TABLE_NOW", &later)]);
+    assert_eq!(register(&mut second), "opencode-2");
+    ok(next.call("deregister", json!({})));
+    ok(second.call("deregister", json!({})));
+    assert_eq!(register(&mut second), "opencode-2");
+    assert_eq!(register(&mut next), "opencode-1");
+}
+
+#[test]
+fn a_move_to_another_name_loses_no_mail_and_brings_none_back() {
+    let place = Place::new();
+    let mut old = place.seated("y");
+    let mut agent = place.seated("x");
+    ok(agent.call("broadcast", json!({"content": "mine"})));
+    place.ok(&["broadcast", "--as", "human", "stop"]);
+    ok(old.call("get_messages", json!({})));
+    ok(old.call("heartbeat", json!({})));
+    quit(old);
+    // `y` has read what `x` has not.
+    let text = ok(agent.call("register", json!({"name": "y"})));
+    assert!(text.contains("1 unread message (human)"), "{text}");
+    let text = ok(agent.call("get_messages", json!({})));
+    assert!(text.contains("| stop") && !text.contains("| mine"), "{text}");
+    ok(agent.call("register", json!({"name": "z"})));
+    let text = ok(agent.call("get_messages", json!({})));
+    assert!(text.contains("no unread messages"), "{text}");
+}
+
+#[test]
+fn who_sits_there_during_a_reset_can_be_written_to_before_its_next_call() {
+    let place = Place::new();
+    let mut agent = place.seated("ada");
+    ok(agent.call("register", json!({"role": "reviewer"})));
+    place.ok(&["reset", "--force", "--yes"]);
+    place.send("bob", "@reviewer", "after the reset");
+    let text = ok(agent.call("get_messages", json!({})));
+    assert!(text.contains("was reset") && text.contains("| after the reset"), "{text}");
+}

@@ -3,23 +3,28 @@
 //! [`Desk`] is synchronous and never waits: a call that has to write wants the turn to write, which
 //! the transport waits for. It reopens a table that was replaced and claims its seat anew.
 
-use std::sync::Arc;
+mod chores;
+
+use std::{path::PathBuf, sync::Arc};
+
+use tokio::sync::oneshot;
 
 use super::{
-    Access, Cx, Effects, Job, Me, SeatChange,
+    Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, log,
+    register::Register,
     sit::{self, Seated},
 };
 use crate::{
     config::Config,
     domain::{
-        id::{MemberId, SessionId},
-        name::{self, MemberName},
+        id::SessionId,
+        name::MemberName,
         time::{SECOND, Time},
     },
     error::{Error, Kind, Result},
     fault,
     seat::{Seats, WriteTurn},
-    store::{Event, Handing, Store, Tx},
+    store::{Handing, Store, Tx},
     view::text::{self, Front},
     workspace::Workspace,
 };
@@ -41,6 +46,18 @@ pub struct Agent {
     pub parent_key: Option<String>,
 }
 
+impl Agent {
+    /// Whether this client tells sessions apart at all.
+    pub(super) fn tells_keys(&self) -> bool {
+        self.key.is_some() || self.tells_keys_with_calls()
+    }
+
+    /// Codex tells the id of a session with each call, and not before. Source: Codex 0.171.0.
+    pub(super) fn tells_keys_with_calls(&self) -> bool {
+        self.family == "codex"
+    }
+}
+
 /// For whom a desk works.
 #[derive(Debug, Clone)]
 pub enum Who {
@@ -55,7 +72,7 @@ pub enum Who {
 }
 
 /// The answer to a call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Answer {
     /// What the session has to know first: its name, a reset.
     pub head: Vec<String>,
@@ -65,11 +82,15 @@ pub struct Answer {
     pub json: serde_json::Value,
     /// What was handed out with it.
     pub handing: Option<Handing>,
-    /// The tool refused the request; the text says why.
+    /// The tool refused the request; `body` says why.
     pub error: Option<Error>,
 }
 
 impl Answer {
+    fn refusal(err: Error) -> Answer {
+        Answer { body: format!("error: {}", err.explain()), error: Some(err), ..Answer::default() }
+    }
+
     /// All of it, line by line.
     pub fn text(&self) -> String {
         let mut lines: Vec<&str> = self.head.iter().map(String::as_str).collect();
@@ -90,8 +111,12 @@ pub struct Desk {
     seated: Option<Seated>,
     /// It deregistered: only `register` sits down again.
     has_left: bool,
+    /// The name that it had when it left, or has.
+    had: Option<MemberName>,
     /// Lines for the head of the next result.
     notices: Vec<String>,
+    /// And what they say of the seat that it has now.
+    seat_notices: Vec<String>,
     /// The next result says what the session is called.
     introduce: bool,
     /// Handed out and known to have been read.
@@ -102,7 +127,7 @@ pub struct Desk {
 
 /// What a transaction came to, to be taken over after its commit.
 struct Outcome {
-    reply: Result<super::Reply>,
+    reply: Result<Reply>,
     effects: Effects,
     seated: Seated,
     badge: Option<String>,
@@ -125,11 +150,19 @@ impl Desk {
             store: None,
             seated: None,
             has_left: false,
+            had: None,
             notices: Vec::new(),
+            seat_notices: Vec::new(),
             introduce: false,
             to_confirm: Vec::new(),
             to_give_back: Vec::new(),
         }
+    }
+
+    /// Lines for the head of the first result.
+    #[must_use]
+    pub fn with_notices(self, notices: Vec<String>) -> Desk {
+        Desk { notices, ..self }
     }
 
     pub fn now(&self) -> Time {
@@ -144,8 +177,12 @@ impl Desk {
         self.seated.is_some()
     }
 
-    /// Whether there is a table to sit down at, without making one.
-    pub fn table_exists(&self) -> bool {
+    /// Whether there is a table to sit down at without making one, and reason to.
+    pub fn can_sit_down(&self) -> bool {
+        self.seated.is_none() && !self.has_left && self.table_exists()
+    }
+
+    fn table_exists(&self) -> bool {
         self.workspace.table.exists()
     }
 
@@ -184,12 +221,12 @@ impl Desk {
     }
 
     /// Waits in line for the turn to write; see [`Seats::wait_for_turn`].
-    pub fn wait_for_turn(&mut self) -> tokio::sync::oneshot::Receiver<Result<WriteTurn>> {
+    pub fn wait_for_turn(&mut self) -> oneshot::Receiver<Result<WriteTurn>> {
         self.seats.wait_for_turn()
     }
 
-    /// The bell of the member that sits here, and its table's number of foreign commits.
-    pub fn bell(&self) -> Result<Option<std::path::PathBuf>> {
+    /// The bell of the member that sits here, made where it is missing; `None` before a first call.
+    pub fn bell(&self) -> Result<Option<PathBuf>> {
         self.seated.as_ref().map(|seated| self.seats.bell(&seated.name)).transpose()
     }
 
@@ -215,35 +252,6 @@ impl Desk {
         !self.to_confirm.is_empty() || !self.to_give_back.is_empty()
     }
 
-    /// Writes down what was read and what never arrived, without a call.
-    pub fn settle(&mut self, _turn: &WriteTurn) -> Result<()> {
-        if !self.has_to_settle() {
-            return Ok(());
-        }
-        let now = self.now();
-        let Some(store) = self.store.as_mut().filter(|store| store.is_current()) else {
-            return Ok(());
-        };
-        let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);
-        let actor = self.seated.as_ref().map_or(name::HUMAN, |seated| seated.name.as_str());
-        store.write(|tx| settle(tx, actor, confirm, give_back, now))?;
-        self.to_confirm.clear();
-        self.to_give_back.clear();
-        Ok(())
-    }
-
-    /// Sits down without a call, where a table is there.
-    pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
-        if self.seated.is_some() || self.has_left || !self.table_exists() {
-            return Ok(());
-        }
-        let now = self.now();
-        self.open(Some(turn), now)?;
-        let outcome = self.transact(None, true, now)?;
-        self.take_over(outcome, now);
-        Ok(())
-    }
-
     /// Runs a call.
     ///
     /// # Errors
@@ -253,9 +261,9 @@ impl Desk {
     /// the caller can mend is in the answer.
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
-        if self.has_left && job.entry.name != "register" {
+        if self.has_left && job.entry.name != Register::NAME {
             let err = Error::refused("you have left the table").hint("call register to come back");
-            return Ok(refusal(err));
+            return Ok(Answer::refusal(err));
         }
         let done = self.try_call(job, turn, now);
         if done.as_ref().is_err_and(|err| err.kind() == Kind::Storage) {
@@ -269,88 +277,6 @@ impl Desk {
         self.open(turn, now)?;
         let outcome = self.transact(Some(job), turn.is_some(), now)?;
         Ok(self.take_over(outcome, now))
-    }
-
-    /// Looks at the table as the human would, without a sign of life and without marking anything.
-    /// `None` where there is no table yet.
-    ///
-    /// # Errors
-    /// What is wrong with the table, or with the look.
-    pub fn look<T>(&mut self, f: impl FnOnce(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
-        let now = self.now();
-        if !self.table_exists() {
-            return Ok(None);
-        }
-        match self.open(None, now) {
-            // Somebody is making it at this moment.
-            Err(err) if err.kind() == Kind::NeedsWrite => return Ok(None),
-            opened => opened?,
-        }
-        let Some(store) = &mut self.store else { return Ok(None) };
-        let (seats, front) = (&self.seats, self.front);
-        store
-            .read(|tx| {
-                let human = tx
-                    .member_named(name::HUMAN)?
-                    .ok_or_else(|| Error::internal("the table has no member `human`"))?;
-                let me = Me {
-                    id: human.id,
-                    name: human.name,
-                    is_human: true,
-                    reads_as: SessionId::NOBODY,
-                    hands_as: SessionId::COMMAND_LINE,
-                    is_session: false,
-                    epoch: tx.epoch()?,
-                };
-                let effects = Effects::default();
-                f(&Cx { tx, now, me, seats, front, max_per_minute: 0, effects })
-            })
-            .map(Some)
-    }
-
-    /// Empties the table, with a copy of it first if asked for. Members that sit there are told by
-    /// their next result; their bells are rung.
-    ///
-    /// # Errors
-    /// The table or the copy cannot be written.
-    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&std::path::Path>) -> Result<i64> {
-        let now = self.now();
-        self.open(Some(turn), now)?;
-        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
-        if let Some(path) = backup {
-            store.copy_to(path)?;
-        }
-        let (names, n_messages) = store.write(|tx| {
-            let names: Vec<MemberName> =
-                tx.members()?.into_iter().map(|member| member.name).collect();
-            let n_messages = tx.n_messages()?;
-            tx.wipe(now)?;
-            let event = Event {
-                actor: name::HUMAN,
-                kind: "table.reset",
-                message: None,
-                task: None,
-                detail: None,
-            };
-            tx.log(now, &event)?;
-            Ok((names, n_messages))
-        })?;
-        for name in &names {
-            self.seats.ring(name);
-        }
-        if let Err(err) = store.shrink() {
-            tracing::debug!("the file could not be shrunk: {err}");
-        }
-        Ok(n_messages)
-    }
-
-    /// Makes the table, if it is not there yet.
-    ///
-    /// # Errors
-    /// It cannot be made, or is not one of ours.
-    pub fn make_table(&mut self, turn: &WriteTurn) -> Result<()> {
-        let now = self.now();
-        self.open(Some(turn), now)
     }
 
     /// Whether a call is known to write, so that it takes its turn first.
@@ -392,6 +318,8 @@ impl Desk {
             seats: &self.seats,
             workspace: &self.workspace,
             only_looks: job.is_some_and(|job| job.only_looks),
+            is_call: job.is_some(),
+            had: self.had.as_ref(),
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
@@ -423,13 +351,12 @@ impl Desk {
                     fault::point("in_tool");
                     Ok(reply)
                 }),
-                None => Ok(super::Reply { text: String::new(), json: serde_json::Value::Null }),
+                None => Ok(Reply { text: String::new(), json: serde_json::Value::Null }),
             };
-            if let Err(err) = &reply
-                && !is_for_caller(err)
-            {
-                return Err(reply.err().unwrap_or_else(Error::needs_write));
-            }
+            let reply = match reply {
+                Err(err) if !is_for_caller(&err) => return Err(err),
+                reply => reply,
+            };
             if reply.is_err() {
                 cx.effects = Effects::default();
             }
@@ -444,8 +371,9 @@ impl Desk {
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
         let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
         if new_seat {
+            // What was to be said of a seat that it left unheard is said no more.
             self.introduce = seated.notices.is_empty();
-            self.notices.append(&mut seated.notices);
+            self.seat_notices = std::mem::take(&mut seated.notices);
             self.has_left = false;
         }
         if beat {
@@ -456,6 +384,7 @@ impl Desk {
         for name in &effects.ring {
             self.seats.ring(name);
         }
+        self.had = Some(seated.name.clone());
         match effects.seat {
             SeatChange::Stay => self.seated = Some(seated),
             SeatChange::Move(seat, member) => {
@@ -467,7 +396,11 @@ impl Desk {
             }
         }
         // What a session has to know comes with the first result that somebody reads.
-        let mut head = if heard { std::mem::take(&mut self.notices) } else { Vec::new() };
+        let mut head = Vec::new();
+        if heard {
+            head.append(&mut self.notices);
+            head.append(&mut self.seat_notices);
+        }
         if heard
             && std::mem::take(&mut self.introduce)
             && !effects.said_name
@@ -476,22 +409,11 @@ impl Desk {
         {
             head.insert(0, format!("you are `{}`", seated.name));
         }
-        let (body, json, error) = match reply {
-            Ok(reply) => (reply.text, reply.json, None),
-            Err(err) => (format!("error: {}", err.explain()), serde_json::Value::Null, Some(err)),
+        let answer = match reply {
+            Ok(Reply { text, json }) => Answer { body: text, json, ..Answer::default() },
+            Err(err) => Answer::refusal(err),
         };
-        Answer { head, body, badge, json, handing: effects.handing, error }
-    }
-}
-
-fn refusal(err: Error) -> Answer {
-    Answer {
-        head: Vec::new(),
-        body: format!("error: {}", err.explain()),
-        badge: None,
-        json: serde_json::Value::Null,
-        handing: None,
-        error: Some(err),
+        Answer { head, badge, handing: effects.handing, ..answer }
     }
 }
 
@@ -534,34 +456,11 @@ fn settle(
     let epoch = tx.epoch()?;
     for handing in confirm.iter().filter(|handing| handing.epoch == epoch) {
         let read = tx.confirm(handing, now)?;
-        log_messages(tx, actor, "message.read", &read, now)?;
+        log::messages(tx, actor, "message.read", &read, now)?;
     }
     for handing in give_back.iter().filter(|handing| handing.epoch == epoch) {
         let back = tx.give_back(handing, now)?;
-        log_messages(tx, actor, "message.unhanded", &back, now)?;
+        log::messages(tx, actor, "message.unhanded", &back, now)?;
     }
     Ok(())
-}
-
-/// One row of the log for messages that changed together.
-pub(super) fn log_messages(
-    tx: &Tx<'_>,
-    actor: &str,
-    kind: &'static str,
-    messages: &[crate::domain::id::MessageId],
-    now: Time,
-) -> Result<()> {
-    if messages.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<String> = messages.iter().map(ToString::to_string).collect();
-    let message = messages.first().copied().filter(|_| messages.len() == 1);
-    tx.log(now, &Event { actor, kind, message, task: None, detail: Some(ids.join(" ")) })
-}
-
-/// Used where a member's id is all there is.
-impl Seated {
-    fn moved_to(self, seat: crate::seat::Seat, member: MemberId) -> Seated {
-        Seated { name: seat.name().clone(), seat: Some(Arc::new(seat)), member, ..self }
-    }
 }

@@ -1,0 +1,148 @@
+//! What a desk does beside calls: it sits down, writes down what was read, and serves the commands
+//! that look at the table as a whole, make it, or empty it.
+
+use std::path::Path;
+
+use super::{
+    super::{Cx, Effects, Me},
+    Desk, settle,
+};
+use crate::{
+    domain::{
+        id::{MemberId, SessionId},
+        name::{self, MemberName},
+    },
+    error::{Error, Kind, Result},
+    seat::WriteTurn,
+    store::Event,
+};
+
+impl Desk {
+    /// Sits down without a call, where a table is there.
+    pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
+        if !self.can_sit_down() {
+            return Ok(());
+        }
+        let now = self.now();
+        self.open(Some(turn), now)?;
+        let outcome = self.transact(None, true, now)?;
+        self.take_over(outcome, now);
+        Ok(())
+    }
+
+    /// Writes down what was read and what never arrived, without a call.
+    pub fn settle(&mut self, _turn: &WriteTurn) -> Result<()> {
+        if !self.has_to_settle() {
+            return Ok(());
+        }
+        let now = self.now();
+        let Some(store) = self.store.as_mut().filter(|store| store.is_current()) else {
+            return Ok(());
+        };
+        let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);
+        let actor = self.had.as_ref().map_or(name::HUMAN, MemberName::as_str);
+        store.write(|tx| settle(tx, actor, confirm, give_back, now))?;
+        self.to_confirm.clear();
+        self.to_give_back.clear();
+        Ok(())
+    }
+
+    /// Makes the table, if it is not there yet.
+    ///
+    /// # Errors
+    /// It cannot be made, or is not one of ours.
+    pub fn make_table(&mut self, turn: &WriteTurn) -> Result<()> {
+        let now = self.now();
+        self.open(Some(turn), now)
+    }
+
+    /// Looks at the table as the human would, without a sign of life and without marking anything.
+    /// `None` where there is no table yet.
+    ///
+    /// # Errors
+    /// What is wrong with the table, or with the look.
+    pub fn look<T>(&mut self, f: impl FnOnce(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+        let now = self.now();
+        if !self.table_exists() {
+            return Ok(None);
+        }
+        match self.open(None, now) {
+            // A copy that was put back, or an older version: it is made ready first.
+            Err(err) if err.kind() == Kind::NeedsWrite => {
+                let turn = self.try_turn()?;
+                let busy = || Error::busy("somebody is writing to the table");
+                self.open(Some(&turn.ok_or_else(busy)?), now)?;
+            }
+            opened => opened?,
+        }
+        let Some(store) = &mut self.store else { return Ok(None) };
+        let (seats, front) = (&self.seats, self.front);
+        store
+            .read(|tx| {
+                let human = tx
+                    .member_named(name::HUMAN)?
+                    .ok_or_else(|| Error::internal("the table has no member `human`"))?;
+                let me = Me {
+                    id: human.id,
+                    name: human.name,
+                    is_human: true,
+                    reads_as: SessionId::NOBODY,
+                    hands_as: SessionId::COMMAND_LINE,
+                    is_session: false,
+                    epoch: tx.epoch()?,
+                };
+                let effects = Effects::default();
+                f(&Cx { tx, now, me, seats, front, max_per_minute: 0, effects })
+            })
+            .map(Some)
+    }
+
+    /// Empties the table, with a copy of it first if asked for, and says how many messages it held.
+    /// Members that sit there are told by their next result; their bells are rung.
+    ///
+    /// # Errors
+    /// The table or the copy cannot be written.
+    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&Path>) -> Result<i64> {
+        let now = self.now();
+        self.open(Some(turn), now)?;
+        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
+        if let Some(path) = backup {
+            store.copy_to(path)?;
+        }
+        let wiped = store.write(|tx| {
+            let members = tx.members()?;
+            let seated: Vec<MemberId> = members
+                .iter()
+                .filter(|member| !member.seatless && self.seats.is_held(&member.name))
+                .map(|member| member.id)
+                .collect();
+            let names: Vec<MemberName> = members.into_iter().map(|member| member.name).collect();
+            let n_messages = tx.n_messages()?;
+            tx.wipe(&seated, now)?;
+            let event = Event {
+                actor: name::HUMAN,
+                kind: "table.reset",
+                message: None,
+                task: None,
+                detail: None,
+            };
+            tx.log(now, &event)?;
+            Ok((names, n_messages))
+        });
+        if wiped.is_err()
+            && let Some(path) = backup
+            && let Err(err) = std::fs::remove_file(path)
+        {
+            // The next try makes its own copy, of what is there then.
+            tracing::warn!("cannot remove {}: {err}", path.display());
+        }
+        let (names, n_messages) = wiped?;
+        for name in &names {
+            self.seats.ring(name);
+        }
+        if let Err(err) = store.shrink() {
+            tracing::debug!("the file could not be shrunk: {err}");
+        }
+        Ok(n_messages)
+    }
+}

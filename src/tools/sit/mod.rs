@@ -1,0 +1,216 @@
+//! Sitting down: which member a session or a command is.
+
+mod place;
+
+use std::sync::Arc;
+
+use self::place::{Place, Unsettled};
+use super::{desk::Who, log};
+use crate::{
+    domain::{
+        id::{MemberId, SessionId},
+        name::{self, MemberName},
+        time::Time,
+    },
+    error::{Error, Result},
+    seat::{Seat, Seats},
+    store::{Joining, Member, Tx},
+    workspace::Workspace,
+};
+
+/// Who sits here, and by what right.
+#[derive(Debug, Clone)]
+pub(super) struct Seated {
+    pub member: MemberId,
+    pub name: MemberName,
+    pub is_human: bool,
+    /// The lock; none for the human, for looks, and for a command in an agent's shell.
+    pub seat: Option<Arc<Seat>>,
+    /// As in [`super::Me`].
+    pub reads_as: SessionId,
+    /// As in [`super::Me`].
+    pub hands_as: SessionId,
+    /// The table's epoch when it sat down.
+    pub epoch: i64,
+    pub beat_at: Time,
+    /// The client told a key since: it may lead to another member.
+    pub key_is_new: bool,
+    /// It sat down before its client told the key of the session: whose seat this was is still to
+    /// be seen.
+    unsettled: Option<Unsettled>,
+    /// What the next result is to begin with.
+    pub notices: Vec<String>,
+}
+
+impl Seated {
+    /// The lock still counts: nobody replaced the folder.
+    pub(super) fn is_current(&self) -> bool {
+        self.seat.as_ref().is_none_or(|seat| seat.is_current())
+    }
+
+    /// Nothing has happened that asks to sit down anew.
+    pub(super) fn is_good(&self, epoch: i64) -> bool {
+        self.epoch == epoch && !self.key_is_new && self.is_current()
+    }
+
+    /// The same session on another member's seat.
+    pub(super) fn moved_to(self, seat: Seat, member: MemberId) -> Seated {
+        Seated { name: seat.name().clone(), seat: Some(Arc::new(seat)), member, ..self }
+    }
+}
+
+/// What sitting down needs to know.
+pub(super) struct Sitting<'a> {
+    pub who: &'a Who,
+    pub seats: &'a Seats,
+    pub workspace: &'a Workspace,
+    /// The command changes nothing, so that it may look at a seat where somebody sits.
+    pub only_looks: bool,
+    /// A tool is called; else the session only sits down.
+    pub is_call: bool,
+    /// The name that this very session had before it left.
+    pub had: Option<&'a MemberName>,
+}
+
+impl Sitting<'_> {
+    /// Finds or makes the member, and takes its seat. `before` is where it sat until now.
+    pub(super) fn sit(
+        &self,
+        tx: &Tx<'_>,
+        before: Option<&Seated>,
+        epoch: i64,
+        now: Time,
+    ) -> Result<Seated> {
+        match self.who {
+            Who::Session { agent, wish } => {
+                if !tx.is_writable() {
+                    return Err(Error::needs_write());
+                }
+                let place = Place { sitting: self, tx, agent, wish: wish.as_ref(), epoch, now };
+                match before {
+                    Some(before) if before.epoch != epoch || !before.is_current() => {
+                        place.sit_again(before)
+                    }
+                    Some(before) => place.follow_key(before),
+                    None => place.sit_down(),
+                }
+            }
+            Who::Human => {
+                let human = tx
+                    .member_named(name::HUMAN)?
+                    .ok_or_else(|| Error::internal("the table has no member `human`"))?;
+                self.as_command(tx, &human, None, SessionId::NOBODY, epoch, now)
+            }
+            Who::Named(name) => self.sit_named(tx, name, epoch, now),
+            Who::Shell { family, key } => self.sit_in_shell(tx, family, key, epoch, now),
+        }
+    }
+
+    /// `--as NAME`: its seat is taken for the length of the command.
+    fn sit_named(&self, tx: &Tx<'_>, name: &MemberName, epoch: i64, now: Time) -> Result<Seated> {
+        let member = tx.member_named(name.as_str())?;
+        if self.only_looks {
+            let member = member.ok_or_else(|| {
+                Error::not_found(format!("no member named `{name}`"))
+                    .hint("`team-table members` shows who there is")
+            })?;
+            let session = self.session_of(&member);
+            return self.as_command(tx, &member, None, session, epoch, now);
+        }
+        let Some(seat) = self.seats.claim(name)? else {
+            // Only commands speak as it, each for a moment: another one does now.
+            if member.is_none_or(|member| member.seatless) {
+                return Err(Error::busy(format!("another command speaks as `{name}` now")));
+            }
+            return Err(Error::refused(format!("a session sits on the seat of `{name}`")).hint(
+                "only that session can speak as it; choose another name for --as, or only look: \
+                 `inbox --peek`, `members`, `show`",
+            ));
+        };
+        if !tx.is_writable() {
+            return Err(Error::needs_write());
+        }
+        let member = if let Some(member) = member {
+            if member.left_at.is_some() {
+                log::member(tx, name, "member.joined", None, now)?;
+            }
+            // Also where a session sat there before: who finds the seat taken now is to know that
+            // only a command has it.
+            if member.left_at.is_some() || !member.seatless {
+                tx.speak_as(member.id)?;
+            }
+            member
+        } else {
+            let joining = Joining { name, seatless: true, sub: false };
+            let id = tx.insert_member(&joining, now)?;
+            log::member(tx, name, "member.joined", None, now)?;
+            tx.deliver_late_broadcasts(id, now)?;
+            tx.member(id)?
+        };
+        self.as_command(tx, &member, Some(seat), SessionId::NOBODY, epoch, now)
+    }
+
+    /// A command in an agent's shell speaks as the member of that session, beside its server.
+    fn sit_in_shell(
+        &self,
+        tx: &Tx<'_>,
+        family: &str,
+        key: &str,
+        epoch: i64,
+        now: Time,
+    ) -> Result<Seated> {
+        let member = tx.member_with_key(family, key)?.ok_or_else(|| {
+            Error::usage(format!(
+                "this shell belongs to a {family} session that is not a member yet"
+            ))
+            .hint(
+                "let the agent call one of its team-table tools first, or name a member with --as",
+            )
+        })?;
+        // A client may give one id to two windows.
+        let held = |member: &&Member| self.seats.is_held(&member.name);
+        if tx.members_with_session_key(family, key)?.iter().filter(held).count() > 1 {
+            return Err(Error::refused(
+                "two sessions of one client have the same id, so that it cannot be told whose \
+                 shell this is",
+            )
+            .hint("let the agent use its own team-table tools"));
+        }
+        let session = self.session_of(&member);
+        self.as_command(tx, &member, None, session, epoch, now)
+    }
+
+    /// The session that sits on the member's seat now.
+    fn session_of(&self, member: &Member) -> SessionId {
+        let session = member.session.filter(|_| self.seats.is_held(&member.name));
+        session.unwrap_or(SessionId::NOBODY)
+    }
+
+    fn as_command(
+        &self,
+        tx: &Tx<'_>,
+        member: &Member,
+        seat: Option<Seat>,
+        reads_as: SessionId,
+        epoch: i64,
+        now: Time,
+    ) -> Result<Seated> {
+        let looks_at_another = self.only_looks && matches!(self.who, Who::Named(_));
+        if tx.is_writable() && !looks_at_another {
+            tx.beat(member.id, now)?;
+        }
+        Ok(Seated {
+            member: member.id,
+            name: member.name.clone(),
+            is_human: member.is_human(),
+            seat: seat.map(Arc::new),
+            reads_as,
+            hands_as: SessionId::COMMAND_LINE,
+            epoch,
+            beat_at: now,
+            key_is_new: false,
+            unsettled: None,
+            notices: Vec::new(),
+        })
+    }
+}
