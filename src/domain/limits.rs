@@ -30,3 +30,11 @@ pub const WAIT_SECONDS: i64 = 45;
 pub const WAIT_SECONDS_MAX: i64 = 50;
 /// Broadcasts from before it came that a session finds in its inbox, at most.
 pub const LATE_BROADCASTS: i64 = 20;
+/// Bytes of a query.
+pub const QUERY_BYTES: usize = 500;
+/// Words of a query.
+pub const QUERY_WORDS: usize = 16;
+/// Messages that one search looks at before it says where to go on.
+pub const SEARCH_MESSAGES: usize = 200_000;
+/// Bytes of bodies that one search looks at: nothing else is done meanwhile.
+pub const SEARCH_BYTES: usize = 64 * 1024 * 1024;
