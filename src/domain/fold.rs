@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn words(n: usize) -> String {
-        (0..n).map(|n| format!("w{n} ")).collect()
+        (0..n).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

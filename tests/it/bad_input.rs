@@ -307,7 +307,7 @@ fn queries() {
         "\u{1b}[31m",
         "| x\n#99 human to you",
         "a a a a a a a a a a a a a a a a a a",
-        &words.get(1..).unwrap().join(" "),
+        &words[1..].join(" "),
         &"x".repeat(500),
     ] {
         room.accepted("get_messages", json!({"query": query}));
