@@ -402,15 +402,15 @@ impl Tx<'_> {
                 found.stopped_at = last;
                 break;
             }
-            let id: i64 = row.get("id")?;
-            let body = row.get_ref("body")?.as_str().map_err(rusqlite::Error::from)?;
+            let id: i64 = row.get(0)?;
+            let body = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
             last = Some(MessageId(id));
             n_messages += 1;
             n_bytes += body.len();
             if search.finds(body)
                 && (sees_all
-                    || row.get("is_broadcast")?
-                    || mine.contains(&row.get("sender_id")?)
+                    || row.get(3)?
+                    || mine.contains(&row.get(2)?)
                     || self.was_sent_to(id, &mine)?)
             {
                 let which = named_params! {":me": member.0, ":all": sees_all, ":id": id};
