@@ -24,12 +24,6 @@ pub const COUNT_STOPS_AT: usize = 100;
 pub const PAGE: i64 = 20;
 /// Messages in one result at most.
 pub const PAGE_MAX: i64 = 100;
-/// Seconds that `wait_for_messages` waits, unless the caller asks for another number.
-pub const WAIT_SECONDS: i64 = 45;
-/// Seconds at most: clients give up on a silent call after 60 (opencode 1.18).
-pub const WAIT_SECONDS_MAX: i64 = 50;
-/// Broadcasts from before it came that a session finds in its inbox, at most.
-pub const LATE_BROADCASTS: i64 = 20;
 /// Bytes of a query.
 pub const QUERY_BYTES: usize = 500;
 /// Words of a query.
@@ -38,3 +32,9 @@ pub const QUERY_WORDS: usize = 16;
 pub const SEARCH_MESSAGES: usize = 200_000;
 /// Bytes of bodies that one search looks at: nothing else is done meanwhile.
 pub const SEARCH_BYTES: usize = 64 * 1024 * 1024;
+/// Seconds that `wait_for_messages` waits, unless the caller asks for another number.
+pub const WAIT_SECONDS: i64 = 45;
+/// Seconds at most: clients give up on a silent call after 60 (opencode 1.18).
+pub const WAIT_SECONDS_MAX: i64 = 50;
+/// Broadcasts from before it came that a session finds in its inbox, at most.
+pub const LATE_BROADCASTS: i64 = 20;
