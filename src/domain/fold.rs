@@ -82,7 +82,7 @@ fn fold(text: &str) -> String {
 /// European and Chinese texts.
 fn fold_into(text: &str, into: &mut String) {
     let mut rest = text;
-    while let Some(odd) = rest.find(|c| !is_plain(c)) {
+    while let Some(odd) = first_odd(rest) {
         // It may join with the one before it, and the next plain one joins with nothing.
         let (before, behind) = rest.split_at(odd);
         let begin = before.char_indices().next_back().map_or(0, |(at, _)| at);
@@ -94,6 +94,20 @@ fn fold_into(text: &str, into: &mut String) {
     }
     fold_plain(rest, into);
     into.make_ascii_lowercase();
+}
+
+/// Where the first character stands that is not plain. ASCII is passed over by the byte.
+fn first_odd(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = text.get(at..)?;
+        let n_ascii = rest.bytes().position(|byte| !byte.is_ascii())?;
+        let other = rest.get(n_ascii..)?.chars().next()?;
+        if !is_plain(other) {
+            return Some(at + n_ascii);
+        }
+        at += n_ascii + other.len_utf8();
+    }
 }
 
 fn fold_plain(text: &str, into: &mut String) {

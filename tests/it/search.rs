@@ -191,7 +191,8 @@ fn a_miss_is_quick() {
         let per_message = Duration::from_nanos(nanoseconds * debug);
         let text = text.repeat(3);
         let (_table, mut ada) = history(usize::try_from(n).unwrap(), &text);
-        let best = (0..5)
+        // The best of many: others work on this machine too.
+        let best = (0..if debug > 1 { 3 } else { 25 })
             .map(|_| {
                 let begin = Instant::now();
                 let page = search(&mut ada, json!({"query": "tests absent"}));
