@@ -10,10 +10,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program is here to print")]
 
 use std::{
-    env,
-    error::Error,
     fs,
-    path::{Path, PathBuf},
     sync::Barrier,
     thread,
     time::{Duration, Instant},
@@ -21,15 +18,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use agent::{Agent, PATIENCE};
+use measure::{
+    Bench, Figure, Result, Row, Table,
+    agent::{Agent, PATIENCE},
+    flood, grouped, timed,
+};
 
-#[path = "../tests/it/support/agent.rs"]
-#[expect(dead_code, reason = "tests use more of it")]
-mod agent;
-
-type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
-
-type Figure = fn(&Bench) -> Result<Vec<Row>>;
+mod measure;
 
 /// What can be measured, by name, in the order of the printed table.
 const FIGURES: &[(&str, Figure)] = &[
@@ -43,57 +38,10 @@ const FIGURES: &[(&str, Figure)] = &[
 ];
 
 fn main() -> Result<()> {
-    let (bench, chosen) = arguments(env::args().skip(1))?;
-    eprintln!("measuring {}", bench.program.display());
-    if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: build with --release for figures to quote");
-    }
     if !cfg!(target_os = "linux") {
         eprintln!("memory and CPU time are read from /proc, on Linux only: left out");
     }
-    let mut rows = Vec::new();
-    for (name, figure) in FIGURES.iter().filter(|(name, _)| chosen.iter().any(|it| it == name)) {
-        let begin = Instant::now();
-        rows.extend(figure(&bench).map_err(|err| format!("{name}: {err}"))?);
-        eprintln!("{name}: took {:.1} s", begin.elapsed().as_secs_f64());
-    }
-    print_table(&rows);
-    if rows.iter().any(|row| row.failed) {
-        Err("messages were lost, doubled or not taken".into())
-    } else {
-        Ok(())
-    }
-}
-
-fn arguments(mut given: impl Iterator<Item = String>) -> Result<(Bench, Vec<String>)> {
-    let mut bench = Bench { program: built_program()?, quick: false };
-    let mut chosen = Vec::new();
-    let names: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
-    while let Some(argument) = given.next() {
-        match argument.as_str() {
-            "--quick" => bench.quick = true,
-            "--bin" => {
-                let path = given.next().ok_or("--bin needs a path")?;
-                bench.program = std::path::absolute(path)?;
-            }
-            name if names.contains(&name) => chosen.push(argument),
-            _ => return Err(format!("no `{argument}`; there are {}", names.join(", ")).into()),
-        }
-    }
-    if !bench.program.exists() {
-        return Err(format!("no `{}`: run cargo build first", bench.program.display()).into());
-    }
-    if chosen.is_empty() {
-        chosen = names.into_iter().map(str::to_owned).collect();
-    }
-    Ok((bench, chosen))
-}
-
-/// The `team-table` that was built beside this example, which is in `target/*/examples/`.
-fn built_program() -> Result<PathBuf> {
-    let example = env::current_exe()?;
-    let folder = example.ancestors().nth(2).ok_or("this program is in no folder")?;
-    Ok(folder.join(format!("team-table{}", env::consts::EXE_SUFFIX)))
+    measure::run(FIGURES, &[], &["value or p50", "p99", "max"])
 }
 
 // --- The figures
@@ -136,7 +84,7 @@ fn rtt(bench: &Bench) -> Result<Vec<Row>> {
     ];
     if let Some((now, peak)) = memory(&ada) {
         let name = format!("memory (RSS) after {} sends; max: its peak", grouped(n));
-        rows.push(Row::new(name, [mib(now), String::new(), mib(peak)]));
+        rows.push(Row::new(name, vec![mib(now), String::new(), mib(peak)]));
     }
     Ok(rows)
 }
@@ -160,14 +108,14 @@ fn storm(bench: &Bench) -> Result<Vec<Row>> {
     let lost = n_sent.saturating_sub(got.len());
     let (twice, errors) = (n_got - got.len(), each * CROWD.len() - n_sent);
     let kept = format!("{lost} lost, {twice} twice, {errors} errors");
-    let mut kept = Row::value(&format!("storm: of {} messages", grouped(n_sent)), kept);
+    let mut kept = value(&format!("storm: of {} messages", grouped(n_sent)), kept);
     kept.failed = lost + twice + errors > 0;
 
     let times = sends.into_iter().map(|(time, _)| time).collect();
     let rate = format!("{:.0}/s", f64::from(u32::try_from(n_sent)?) / seconds);
     Ok(vec![
         Row::times("storm: send, 8 processes at once", times),
-        Row::value("storm: messages sent, all together", rate),
+        value("storm: messages sent, all together", rate),
         kept,
     ])
 }
@@ -201,7 +149,7 @@ fn growth(bench: &Bench) -> Result<Vec<Row>> {
     for size in sizes {
         while n_sent < *size {
             let batch = 500.min(size - n_sent);
-            flood(&mut ada, "bob", batch);
+            flood(&mut ada, "send_message", batch, history);
             n_sent += batch;
             drain(&mut bob);
         }
@@ -226,7 +174,7 @@ fn backlog(bench: &Bench) -> Result<Vec<Row>> {
     let (mut ada, mut bob) = (table.join("ada"), table.join("bob"));
     let mut rows = Vec::new();
     for waiting in [0, n] {
-        flood(&mut ada, "bob", waiting);
+        flood(&mut ada, "send_message", waiting, history);
         let (send, badge) = (0..bench.count(500, 100))
             .map(|_| {
                 let badge = timed(&mut bob, "list_members", json!({})).0;
@@ -267,7 +215,7 @@ fn latency(bench: &Bench) -> Result<Vec<Row>> {
     let seconds = bench.count(10, 2);
     if let Some(share) = cpu_share_of_waiter(&mut ada, &mut bob, seconds) {
         let share = format!("{:.1} %", 100.0 * share);
-        rows.push(Row::value("latency: CPU of a waiter, others write 50/s", share));
+        rows.push(value("latency: CPU of a waiter, others write 50/s", share));
     }
     Ok(rows)
 }
@@ -305,71 +253,19 @@ fn tokens(bench: &Bench) -> Result<Vec<Row>> {
     let escaped = |c: char| if c.is_ascii() { 1 } else { 6 * c.len_utf16() };
     let characters = |n: usize| format!("{} characters", grouped(n));
     Ok(vec![
-        Row::value(
+        value(
             &format!("tokens: schemas of {} tools", tools.len()),
             characters(schemas.chars().map(escaped).sum()),
         ),
-        Row::value("tokens: instructions", characters(instructions.chars().count())),
-        Row::value("tokens: their first paragraph", characters(first.chars().count())),
+        value("tokens: instructions", characters(instructions.chars().count())),
+        value("tokens: their first paragraph", characters(first.chars().count())),
     ])
 }
 
-// --- Agents at a table
+// --- What a figure needs
 
-struct Bench {
-    program: PathBuf,
-    quick: bool,
-}
-
-impl Bench {
-    fn count(&self, usual: usize, quick: usize) -> usize {
-        if self.quick { quick } else { usual }
-    }
-}
-
-/// A throw-away workspace.
-struct Table<'a> {
-    program: &'a Path,
-    folder: tempfile::TempDir,
-}
-
-impl Table<'_> {
-    fn new(bench: &Bench) -> Result<Table<'_>> {
-        let folder = tempfile::Builder::new().prefix("team-table-load-").tempdir()?;
-        // Makes the folder the workspace, whatever other workspace it may lie in.
-        fs::create_dir(folder.path().join(".agent-comms"))?;
-        Ok(Table { program: &bench.program, folder })
-    }
-
-    fn spawn(&self, name: &str) -> Agent {
-        let unlimited = [("TEAM_TABLE_MAX_PER_MINUTE", "0")];
-        Agent::spawn(self.program, &["serve", "--name", name], self.folder.path(), &unlimited)
-    }
-
-    /// A process that has its seat already.
-    fn join(&self, name: &str) -> Agent {
-        let mut agent = self.spawn(name);
-        agent.initialize("load");
-        timed(&mut agent, "register", json!({}));
-        agent
-    }
-}
-
-/// Ends a process as a client does, so that its exit falls into no measurement.
-fn leave(mut agent: Agent) {
-    agent.close_stdin();
-    agent.wait_exit(PATIENCE);
-}
-
-/// A call that must succeed: how long it took, and its text.
-fn timed(agent: &mut Agent, tool: &str, arguments: Value) -> (Duration, String) {
-    let begin = Instant::now();
-    let reply = agent.call(tool, arguments);
-    let time = begin.elapsed();
-    if reply.is_error {
-        agent.fail(&format!("{tool} failed: {}", reply.text));
-    }
-    (time, reply.text)
+fn history(i: usize) -> Value {
+    message("bob", &format!("history {i}"))
 }
 
 fn message(to: &str, body: &str) -> Value {
@@ -391,19 +287,18 @@ fn try_send(agent: &mut Agent, to: &str, body: &str) -> (Duration, bool) {
     (time, !reply.is_error)
 }
 
-/// Sends `n` messages, 50 at a time without waiting.
-fn flood(agent: &mut Agent, to: &str, n: usize) {
-    for begin in (0..n).step_by(50) {
-        let batch: Vec<u64> = (begin..n.min(begin + 50))
-            .map(|i| agent.post_call("send_message", message(to, &format!("history {i}"))))
-            .collect();
-        for id in batch {
-            let reply = agent.wait(id, PATIENCE);
-            if reply.is_error {
-                agent.fail(&format!("a send failed: {}", reply.text));
-            }
-        }
-    }
+/// Ends a process as a client does, so that its exit falls into no measurement.
+fn leave(mut agent: Agent) {
+    agent.close_stdin();
+    agent.wait_exit(PATIENCE);
+}
+
+fn value(name: &str, value: String) -> Row {
+    Row::new(name, vec![value])
+}
+
+fn mib(kib: u32) -> String {
+    format!("{:.1} MiB", f64::from(kib) / 1024.0)
 }
 
 /// Reads an inbox until nothing is left.
@@ -449,64 +344,4 @@ fn cpu_seconds(agent: &Agent) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / 100.0)
-}
-
-// --- The printed table
-
-/// A line of the table. A figure without a distribution stands in the first column.
-struct Row {
-    name: String,
-    columns: [String; 3],
-    failed: bool,
-}
-
-impl Row {
-    fn new(name: impl Into<String>, columns: [String; 3]) -> Row {
-        Row { name: name.into(), columns, failed: false }
-    }
-
-    fn value(name: &str, value: String) -> Row {
-        Row::new(name, [value, String::new(), String::new()])
-    }
-
-    fn times(name: &str, mut times: Vec<Duration>) -> Row {
-        times.sort_unstable();
-        let last = times.len().saturating_sub(1);
-        let columns = [50, 99, 100].map(|percent| {
-            times.get(last.min(times.len() * percent / 100)).copied().map(human).unwrap_or_default()
-        });
-        Row::new(name, columns)
-    }
-}
-
-fn human(time: Duration) -> String {
-    let us = time.as_secs_f64() * 1e6;
-    if us < 1000.0 { format!("{us:.0} us") } else { format!("{:.1} ms", us / 1e3) }
-}
-
-fn mib(kib: u32) -> String {
-    format!("{:.1} MiB", f64::from(kib) / 1024.0)
-}
-
-/// `100000` as `100,000`.
-fn grouped(n: usize) -> String {
-    if n < 1000 { n.to_string() } else { format!("{},{:03}", grouped(n / 1000), n % 1000) }
-}
-
-fn print_table(rows: &[Row]) {
-    let head = Row::new("figure", ["value or p50", "p99", "max"].map(str::to_owned));
-    let lines = || std::iter::once(&head).chain(rows);
-    let name_width = lines().map(|row| row.name.len()).max().unwrap_or_default();
-    let widths = [0, 1, 2].map(|column| {
-        lines().filter_map(|row| row.columns.get(column)).map(String::len).max().unwrap_or_default()
-    });
-    for (number, row) in lines().enumerate() {
-        let cells =
-            row.columns.iter().zip(widths).map(|(cell, width)| format!(" {cell:>width$} |"));
-        println!("| {:name_width$} |{}", row.name, cells.collect::<String>());
-        if number == 0 {
-            let rules = widths.map(|width| format!("-{}:|", "-".repeat(width)));
-            println!("|-{}-|{}", "-".repeat(name_width), rules.concat());
-        }
-    }
 }

@@ -24,6 +24,14 @@ pub const COUNT_STOPS_AT: usize = 100;
 pub const PAGE: i64 = 20;
 /// Messages in one result at most.
 pub const PAGE_MAX: i64 = 100;
+/// Bytes of a query.
+pub const QUERY_BYTES: usize = 500;
+/// Words of a query.
+pub const QUERY_WORDS: usize = 16;
+/// Messages that one search looks at before it says where to go on.
+pub const SEARCH_MESSAGES: usize = 200_000;
+/// Bytes of bodies that one search looks at: nothing else is done meanwhile.
+pub const SEARCH_BYTES: usize = 64 * 1024 * 1024;
 /// Seconds that `wait_for_messages` waits, unless the caller asks for another number.
 pub const WAIT_SECONDS: i64 = 45;
 /// Seconds at most: clients give up on a silent call after 60 (opencode 1.18).

@@ -1,6 +1,7 @@
 //! What is true: types and pure rules. No I/O, no clock, no SQL; `now` is an argument.
 
 pub mod flood;
+pub mod fold;
 pub mod id;
 pub mod limits;
 pub mod member;

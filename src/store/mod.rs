@@ -22,7 +22,7 @@ pub use self::{
     companions::beside,
     events::{Event, LogLine},
     members::{Joining, Member, Session},
-    messages::{Filter, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    messages::{Filter, Found, Handing, NewMessage, Sent, Shown, Standing, Unread},
 };
 use crate::{
     error::{Error, Kind, Result},

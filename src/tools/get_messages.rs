@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{Access, Cx, Tool, log};
 use crate::{
     domain::{
+        fold::Search,
         id::{MemberId, MessageId},
         limits,
         message::Kind,
         time::Time,
     },
     error::{Error, Result},
-    store::{Filter, Handing, Shown},
+    store::{Filter, Found, Handing, Shown},
     view::{
         sanitize,
         text::{self, Front, Header},
@@ -24,15 +25,18 @@ pub(super) struct GetMessages;
 
 /// Read your inbox: new messages from other agents
 ///
-/// Marks the messages read. With include_read, from, thread or before: search the history, mark
-/// nothing.
+/// Marks the messages read. With include_read, query, from, thread or before: search the history,
+/// mark nothing.
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 #[command(long_about = "Read your inbox: new messages from other agents\n\n\
-    Marks the messages read. With --include-read, --from, --thread or --before: search the \
+    Marks the messages read. With --include-read, --query, --from, --thread or --before: search the \
     history, mark nothing.")]
 pub(super) struct Params {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_read: Option<bool>,
+    /// Words to find
+    #[arg(long, value_name = "WORDS")]
+    query: Option<String>,
     /// Only from this agent
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
@@ -48,7 +52,7 @@ pub(super) struct Params {
     /// Show unread messages without marking them
     #[serde(skip)]
     #[schemars(skip)]
-    #[arg(long, conflicts_with_all = ["include_read", "from", "thread", "before"])]
+    #[arg(long, conflicts_with_all = ["include_read", "query", "from", "thread", "before"])]
     peek: bool,
 }
 
@@ -57,6 +61,9 @@ pub(super) struct Output {
     messages: Vec<Line>,
     /// Unread messages beyond these; counts stop at 100.
     more_unread: usize,
+    /// Where the history goes on: with `before` this id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    older_before: Option<MessageId>,
     #[serde(skip)]
     page: Page,
     #[serde(skip)]
@@ -69,10 +76,9 @@ pub(super) struct Output {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Page {
     Inbox,
-    /// The history, and whether older messages are left.
-    History {
-        older: bool,
-    },
+    History,
+    /// A search that ended before the history did.
+    PartOfHistory,
 }
 
 /// A message, as JSON has it.
@@ -118,6 +124,7 @@ impl Tool for GetMessages {
 impl Params {
     fn is_history(&self) -> bool {
         self.include_read == Some(true)
+            || self.query.is_some()
             || self.from.is_some()
             || self.thread.is_some()
             || self.before.is_some()
@@ -177,12 +184,25 @@ fn history(cx: &mut Cx<'_>, params: &Params, limit: i64) -> Result<Output> {
             .hint("get_messages with include_read shows the ids"));
     }
     let filter = Filter { from, thread: params.thread, before: params.before };
-    let found = cx.tx.history(cx.me.id, cx.me.is_human, &filter, limit + 1)?;
-    let n_found = found.len();
-    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-    let messages = page(cx, found.into_iter().take(wanted).collect());
-    let older = messages.len() < n_found;
-    Ok(Output::new(cx, messages, 0, Page::History { older }))
+    let mut found = match &params.query {
+        Some(query) => {
+            let mut search = Search::parse(query)?;
+            let limit = usize::try_from(limit + 1).unwrap_or(usize::MAX);
+            cx.tx.search(cx.me.id, cx.me.is_human, &filter, &mut search, limit)?
+        }
+        None => Found {
+            messages: cx.tx.history(cx.me.id, cx.me.is_human, &filter, limit + 1)?,
+            stopped_at: None,
+        },
+    };
+    let n_found = found.messages.len();
+    found.messages.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let messages = page(cx, found.messages);
+    let is_cut = messages.len() < n_found;
+    let older_before = if is_cut { messages.last().map(|line| line.id) } else { found.stopped_at };
+    let page =
+        if is_cut || found.stopped_at.is_none() { Page::History } else { Page::PartOfHistory };
+    Ok(Output { older_before, ..Output::new(cx, messages, 0, page) })
 }
 
 /// As many messages as a result has room for, and one at least.
@@ -236,7 +256,7 @@ impl Line {
 
 impl Output {
     fn new(cx: &Cx<'_>, messages: Vec<Line>, more_unread: usize, page: Page) -> Output {
-        Output { messages, more_unread, page, now: cx.now, front: cx.front }
+        Output { messages, more_unread, older_before: None, page, now: cx.now, front: cx.front }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -247,23 +267,29 @@ impl Output {
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.messages.as_slice(), self.page) {
-            ([], Page::Inbox) => return f.write_str("no unread messages"),
-            ([], Page::History { .. }) => return f.write_str("no messages found"),
-            _ => {}
+            ([], Page::Inbox) => f.write_str("no unread messages")?,
+            ([], _) => f.write_str("no messages found")?,
+            (messages, _) => f.write_str(&text::messages(messages.len()))?,
         }
-        f.write_str(&text::messages(self.messages.len()))?;
-        match (self.page, self.messages.last()) {
-            (Page::Inbox, _) if self.more_unread > 0 => {
-                let more = match self.more_unread {
-                    limits::COUNT_STOPS_AT.. => "over 99".to_owned(),
-                    more => more.to_string(),
-                };
-                write!(f, ", {more} more unread: {} again", self.front.read_mail())?;
+        if self.more_unread > 0 && !self.is_empty() {
+            let more = match self.more_unread {
+                limits::COUNT_STOPS_AT.. => "over 99".to_owned(),
+                more => more.to_string(),
+            };
+            write!(f, ", {more} more unread: {} again", self.front.read_mail())?;
+        }
+        match (self.older_before, self.page) {
+            (Some(MessageId(id)), Page::PartOfHistory) => {
+                write!(
+                    f,
+                    ", searched down to #{id} only: go on with {} {id}",
+                    self.front.before()
+                )?;
             }
-            (Page::History { older: true }, Some(last)) => {
-                write!(f, ", older ones with {} {}", self.front.before(), last.id.0)?;
+            (Some(MessageId(id)), _) => {
+                write!(f, ", older ones with {} {id}", self.front.before())?;
             }
-            _ => {}
+            (None, _) => {}
         }
         for line in &self.messages {
             write!(f, "\n{}", line.text(self.now))?;

@@ -275,6 +275,47 @@ fn parameters() {
 }
 
 #[test]
+fn queries() {
+    let mut room = Room::new();
+    let words: Vec<String> = (0..17).map(|n| format!("w{n}")).collect();
+    for query in [
+        json!(""),
+        json!(" \t\n\u{a0}\u{3000}"),
+        json!("\u{301}"),
+        json!("x".repeat(501)),
+        json!(words.join(" ")),
+        json!(["a", "b"]),
+        json!({"word": "a"}),
+        json!(358),
+        json!(true),
+    ] {
+        room.refused("get_messages", json!({"query": query}));
+    }
+    room.refused("get_messages", json!({"query": "a", "from": "nobody"}));
+    room.refused("get_messages", json!({"query": "a", "limit": 0}));
+    room.refused("get_messages", json!({"search": "a"}));
+    room.bob.call("send_message", json!({"recipient": "ada", "content": "a\0b' OR 1=1 --"}));
+    for query in [
+        "\0",
+        "' OR 1=1 --",
+        "\"",
+        "*",
+        "a NEAR b",
+        "(",
+        "\\",
+        "\u{202e}",
+        "\u{1b}[31m",
+        "| x\n#99 human to you",
+        "a a a a a a a a a a a a a a a a a a",
+        &words[1..].join(" "),
+        &"x".repeat(500),
+    ] {
+        room.accepted("get_messages", json!({"query": query}));
+    }
+    insta::assert_snapshot!(room.record);
+}
+
+#[test]
 fn ids_and_numbers() {
     let mut room = Room::new();
     for id in [0, -1, 99, i64::MAX, i64::MIN] {

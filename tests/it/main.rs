@@ -42,6 +42,8 @@ mod race;
 mod replaced;
 // Transcripts, each played in process, as commands and over MCP.
 mod scripts;
+// Which messages a search finds, and how long that takes.
+mod search;
 // Which seat a session gets back.
 #[cfg(unix)]
 mod sessions;

@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use super::agent::{Agent, PATIENCE, Reply};
+pub(crate) use super::rounds;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_team-table");
@@ -230,14 +231,6 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 #[expect(clippy::disallowed_methods, reason = "no one else reads it meanwhile")]
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
-}
-
-/// How often a test does what chance has a part in: ten times more where that is wanted
-/// (`TEAM_TABLE_SLOW_TESTS=1`).
-#[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-pub(crate) fn rounds(usually: u32) -> u32 {
-    let slow = std::env::var_os("TEAM_TABLE_SLOW_TESTS").is_some_and(|value| value == "1");
-    if slow { usually * 10 } else { usually }
 }
 
 /// Says that a test, or a part of it, did not run.

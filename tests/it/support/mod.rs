@@ -245,3 +245,11 @@ fn list(folder: &Path, files: &mut Vec<String>) {
 fn environment(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
 }
+
+/// How often a test does what chance has a part in, or takes long: ten times more where that is
+/// wanted (`TEAM_TABLE_SLOW_TESTS=1`).
+#[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
+pub(crate) fn rounds(usually: u32) -> u32 {
+    let slow = std::env::var_os("TEAM_TABLE_SLOW_TESTS").is_some_and(|value| value == "1");
+    if slow { usually * 10 } else { usually }
+}
