@@ -5,6 +5,7 @@
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, error::ErrorKind, value_parser};
@@ -15,6 +16,38 @@ use crate::error::Error;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Content(pub String);
+
+/// A long text beside others, such as a description; on the command line `-` reads it from stdin.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct LongText(pub String);
+
+impl FromStr for LongText {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<LongText, Error> {
+        if text == "-" { stdin().map(LongText) } else { Ok(LongText(text.to_owned())) }
+    }
+}
+
+impl schemars::JsonSchema for LongText {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LongText".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+fn stdin() -> Result<String, Error> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|err| Error::io("read", Path::new("stdin"), err))?;
+    Ok(text)
+}
 
 impl schemars::JsonSchema for Content {
     fn inline_schema() -> bool {
@@ -64,13 +97,7 @@ impl FromArgMatches for Content {
             }
             (Some(path), None) => std::fs::read_to_string(path)
                 .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            (None, Some("-")) => {
-                let mut text = String::new();
-                std::io::stdin()
-                    .read_to_string(&mut text)
-                    .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?;
-                text
-            }
+            (None, Some("-")) => stdin().map_err(|err| unreadable(&err))?,
             (None, Some(text)) => text.to_owned(),
             (None, None) => {
                 return Err(clap::Error::raw(
