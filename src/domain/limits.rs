@@ -32,8 +32,8 @@ pub const WAIT_SECONDS_MAX: i64 = 50;
 pub const LATE_BROADCASTS: i64 = 20;
 /// Tasks that one task waits for.
 pub const DEPENDENCIES: usize = 50;
-/// Characters of a comment or result that a notice quotes.
-pub const QUOTE_CHARS: usize = 2_000;
+/// Bytes of a description, comment or result that a notice quotes, as they are shown.
+pub const QUOTE_BYTES: usize = 2_000;
 /// Open tasks in one result at most.
 pub const OPEN_TASKS: i64 = 200;
 /// Lines of a task's history that are looked at, from its end and from its beginning.

@@ -87,7 +87,7 @@ impl Tx<'_> {
     pub fn task_events(&self, task: TaskId, limit: i64) -> Result<(Vec<LogLine>, usize)> {
         let mut statement = self.conn.prepare_cached(
             "SELECT id, at, actor, kind, detail FROM event
-             WHERE task_id = ?1 AND kind LIKE 'task.%' AND id > ?3 ORDER BY id LIMIT ?2 + 0",
+             WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3 ORDER BY id LIMIT ?2 + 0",
         )?;
         let line = |row: &rusqlite::Row<'_>| {
             Ok(LogLine {
@@ -105,13 +105,13 @@ impl Tx<'_> {
         let last_id = lines.last().map_or(0, |line| line.id);
         let mut statement = self.conn.prepare_cached(
             "SELECT id, at, actor, kind, detail FROM event
-             WHERE task_id = ?1 AND kind LIKE 'task.%' AND id > ?3
+             WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3
              ORDER BY id DESC LIMIT ?2 + 0",
         )?;
         let rows = statement.query_map([task.0, limit, last_id], line)?;
         let newest: Vec<LogLine> = rows.collect::<Result<_, _>>()?;
         let mut statement = self.conn.prepare_cached(
-            "SELECT count(*) FROM event WHERE task_id = ?1 AND kind LIKE 'task.%'",
+            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'",
         )?;
         let n_lines: i64 = statement.query_row([task.0], |row| row.get(0))?;
         lines.extend(newest.into_iter().rev());
@@ -121,7 +121,7 @@ impl Tx<'_> {
 
     pub fn count_comments(&self, task: TaskId) -> Result<i64> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT count(*) FROM event WHERE task_id = ?1 AND kind = 'task.commented'",
+            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind = 'task.commented'",
         )?;
         Ok(statement.query_row([task.0], |row| row.get(0))?)
     }
@@ -129,7 +129,7 @@ impl Tx<'_> {
     /// Who last did something to a task, and when.
     pub fn last_task_event(&self, task: TaskId) -> Result<Option<(String, Time)>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT actor, at FROM event WHERE task_id = ?1 AND kind LIKE 'task.%'
+            "SELECT actor, at FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'
              ORDER BY id DESC LIMIT 1",
         )?;
         Ok(statement.query_row([task.0], |row| Ok((row.get(0)?, Time(row.get(1)?)))).optional()?)

@@ -128,7 +128,7 @@ const ENDED: &str = concat!(
     " ORDER BY id DESC LIMIT :limit + 0"
 );
 
-const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = ?1 LIMIT ?2 + 0)";
+const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +?1 LIMIT ?2 + 0)";
 
 const COUNT_SOME: &str = concat!(
     "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +:status",
@@ -151,14 +151,15 @@ macro_rules! claim {
 
 const CLAIM: &str = claim!(
     "id = :id AND status = 'pending' AND n_waits = 0
-     AND (assignee_id IS NULL OR assignee_id = :me)"
+     AND (assignee_id IS NULL OR assignee_id = +:me)"
 );
 
 const CLAIM_OVER: &str = claim!("id = :id AND version = :version");
 
 const CLAIM_NEXT: &str = claim!(
-    "id = (SELECT id FROM task WHERE status = 'pending' AND n_waits = 0
-                                 AND (assignee_id IS NULL OR assignee_id = +:me)
+    "id = (SELECT id FROM task INDEXED BY task_ready
+           WHERE status = 'pending' AND n_waits = 0
+             AND (assignee_id IS NULL OR assignee_id = +:me)
            ORDER BY priority DESC, id LIMIT 1)"
 );
 
@@ -257,7 +258,7 @@ impl Tx<'_> {
         let mut statement = self.writing()?.prepare_cached(
             "UPDATE task SET status = 'pending', assignee_id = NULL, version = version + 1,
                     updated_at = :now, moved_by = :by, moved_at = :now
-             WHERE assignee_id = :member AND status = 'in_progress'
+             WHERE assignee_id = +:member AND status = 'in_progress'
                AND status NOT IN ('done', 'cancelled')
              RETURNING id",
         )?;
@@ -370,7 +371,7 @@ impl Tx<'_> {
              FROM message AS notice
              JOIN message AS reply
                ON reply.thread_id = notice.thread_id AND reply.reply_to IS NOT NULL
-             WHERE notice.task_id = ?1 ORDER BY reply.id DESC LIMIT ?2 + 0",
+             WHERE notice.task_id = +?1 ORDER BY reply.id DESC LIMIT ?2 + 0",
         )?;
         let rows = statement.query_map([id.0, limit], |row| {
             Ok(Reply {
@@ -415,7 +416,7 @@ fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 mod tests {
     use rusqlite::{Connection, StatementStatus};
 
-    use super::{CLAIM_NEXT, COUNT, ENDED, OPEN};
+    use super::{CLAIM, CLAIM_NEXT, CLAIM_OVER, COUNT, ENDED, OPEN};
 
     /// None of them may look at every task, or be planned anew at each call.
     #[test]
@@ -427,6 +428,8 @@ mod tests {
             (ENDED, "task_status"),
             (COUNT, "COVERING INDEX task_status"),
             (CLAIM_NEXT, "task_ready"),
+            (CLAIM, "INTEGER PRIMARY KEY"),
+            (CLAIM_OVER, "INTEGER PRIMARY KEY"),
         ] {
             for _ in 0..3 {
                 let mut statement = conn.prepare_cached(sql).unwrap();

@@ -209,7 +209,7 @@ impl fmt::Display for Output {
             write!(f, "\n{}", sanitize::fence(&self.description))?;
         }
         if !self.result.is_empty() {
-            let room = limits::QUOTE_CHARS;
+            let room = limits::QUOTE_BYTES;
             write!(f, "\nresult so far:\n{}", sanitize::fence_within(&self.result, room))?;
         }
         Ok(())

@@ -170,6 +170,11 @@ fn in_full(cx: &Cx<'_>, task: &Task) -> Result<InFull> {
             message: None,
         })
         .collect();
+    // The present result stands above.
+    let last_result = history.iter_mut().rfind(|entry| entry.what == "task.result");
+    if let Some(entry) = last_result.filter(|it| it.detail.as_deref() == Some(&task.result)) {
+        entry.detail = None;
+    }
     for reply in cx.tx.task_replies(task.id, half)? {
         if n_left_out > 0 && first_shown.is_some_and(|at| reply.sent_at < at) {
             continue;
@@ -320,7 +325,7 @@ impl Entry {
         }
         let detail = self.detail.as_deref().unwrap_or_default();
         match text::task_event(&self.what, "it", detail) {
-            Some((words, None)) => format!("{ago}: {by} {words}"),
+            Some((words, None | Some(""))) => format!("{ago}: {by} {words}"),
             Some((words, Some(text))) => {
                 let head = format!("{ago}: {by} {words}");
                 let room = room.saturating_sub(head.len() + 1);

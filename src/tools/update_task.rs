@@ -180,11 +180,15 @@ impl<'a> Wish<'a> {
 
     /// Comment and result, as a notice quotes them.
     fn quoted(&self) -> String {
-        let texts: Vec<&str> = [self.comment, self.result].into_iter().flatten().collect();
-        let room = limits::QUOTE_CHARS / texts.len().max(1);
-        let quoted: Vec<String> =
-            texts.iter().map(|text| sanitize::fence_within(text, room)).collect();
-        quoted.join("\n")
+        let quoted = |text: &str, room| sanitize::fence_within(text, room);
+        match (self.comment, self.result) {
+            (Some(comment), Some(result)) => {
+                let room = limits::QUOTE_BYTES / 2;
+                format!("{}\nresult:\n{}", quoted(comment, room), quoted(result, room))
+            }
+            (Some(text), None) | (None, Some(text)) => quoted(text, limits::QUOTE_BYTES),
+            (None, None) => String::new(),
+        }
     }
 }
 
