@@ -13,7 +13,10 @@ use crate::{
     error::{Error, Result},
     store::LogLine,
     tools::Desk,
-    view::{sanitize, text::Header},
+    view::{
+        sanitize,
+        text::{self, Header},
+    },
 };
 
 /// How soon a change is shown with `-f`.
@@ -128,6 +131,14 @@ fn as_text(line: &LogLine, plain: bool) -> String {
     }
     let detail = line.detail.as_deref().unwrap_or_default();
     let actor = &line.actor;
+    let task = line.task.map_or_else(|| "a task".to_owned(), |id| id.to_string());
+    match text::task_event(&line.kind, &task, detail) {
+        Some((words, Some(text))) => {
+            return format!("{at} {actor} {words}\n{}", sanitize::fence(text));
+        }
+        Some((words, None)) => return format!("{at} {actor} {words}"),
+        None => {}
+    }
     match line.kind.as_str() {
         "member.joined" => format!("{at} {actor} joined"),
         "member.left" => format!("{at} {actor} left"),
@@ -164,6 +175,7 @@ fn as_json(line: &LogLine) -> serde_json::Value {
         "at": line.at,
         "actor": line.actor,
         "kind": line.kind,
+        "task": line.task,
         "detail": line.detail,
         "message": message,
     })

@@ -49,6 +49,11 @@ impl FromStr for TaskId {
     }
 }
 
+impl TaskId {
+    /// Marks the parameters that take tasks; models are not shown it.
+    pub const FORMAT: &'static str = "task";
+}
+
 /// For models a task is a plain number.
 impl schemars::JsonSchema for TaskId {
     fn inline_schema() -> bool {
@@ -57,8 +62,8 @@ impl schemars::JsonSchema for TaskId {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "TaskId".into()
     }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        i64::json_schema(generator)
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "integer", "format": TaskId::FORMAT})
     }
 }
 

@@ -38,3 +38,11 @@ pub const WAIT_SECONDS: i64 = 45;
 pub const WAIT_SECONDS_MAX: i64 = 50;
 /// Broadcasts from before it came that a session finds in its inbox, at most.
 pub const LATE_BROADCASTS: i64 = 20;
+/// Tasks that one task waits for.
+pub const DEPENDENCIES: usize = 50;
+/// Bytes of a description, comment or result that a notice quotes, as they are shown.
+pub const QUOTE_BYTES: usize = 2_000;
+/// Open tasks in one result at most.
+pub const OPEN_TASKS: i64 = 200;
+/// Lines of a task's history that are looked at, from its end and from its beginning.
+pub const HISTORY_LINES: i64 = 100;

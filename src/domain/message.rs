@@ -63,9 +63,17 @@ pub fn check_body(text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::invalid("the message is empty").hint("say it in `content`"));
     }
+    check_size("the message", text)
+}
+
+/// Checks the size of a long text: of a message, a description, a comment.
+///
+/// # Errors
+/// Over 16 KiB: both numbers and what to do instead.
+pub fn check_size(what: &str, text: &str) -> Result<()> {
     if text.len() > limits::BODY_BYTES {
         return Err(Error::invalid(format!(
-            "the message has {} bytes; at most {} are allowed",
+            "{what} has {} bytes; at most {} are allowed",
             text.len(),
             limits::BODY_BYTES
         ))

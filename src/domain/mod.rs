@@ -7,4 +7,5 @@ pub mod limits;
 pub mod member;
 pub mod message;
 pub mod name;
+pub mod task;
 pub mod time;

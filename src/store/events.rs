@@ -1,6 +1,6 @@
 //! The append-only log.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::Tx;
 use crate::{
@@ -31,6 +31,7 @@ pub struct LogLine {
     pub at: Time,
     pub actor: String,
     pub kind: String,
+    pub task: Option<TaskId>,
     pub detail: Option<String>,
     pub message: Option<super::Shown>,
 }
@@ -56,7 +57,7 @@ impl Tx<'_> {
     /// Rows of the log after `after` that happened at or after `since`, oldest first.
     pub fn log_lines(&self, after: i64, since: Time, limit: i64) -> Result<Vec<LogLine>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT id, at, actor, kind, message_id, detail FROM event
+            "SELECT id, at, actor, kind, message_id, detail, task_id FROM event
              WHERE id > ?1 AND at >= ?2 ORDER BY id LIMIT ?3",
         )?;
         let mut rows = statement.query([after, since.0, limit])?;
@@ -73,11 +74,65 @@ impl Tx<'_> {
                 at: Time(row.get(1)?),
                 actor: row.get(2)?,
                 kind,
+                task: row.get::<_, Option<i64>>(6)?.map(TaskId),
                 detail: row.get(5)?,
                 message,
             });
         }
         Ok(lines)
+    }
+
+    /// What was done to a task: the first rows and the last, oldest first, and how many there are
+    /// in between.
+    pub fn task_events(&self, task: TaskId, limit: i64) -> Result<(Vec<LogLine>, usize)> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT id, at, actor, kind, detail FROM event
+             WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3 ORDER BY id LIMIT ?2 + 0",
+        )?;
+        let line = |row: &rusqlite::Row<'_>| {
+            Ok(LogLine {
+                id: row.get(0)?,
+                at: Time(row.get(1)?),
+                actor: row.get(2)?,
+                kind: row.get(3)?,
+                task: Some(task),
+                detail: row.get(4)?,
+                message: None,
+            })
+        };
+        let rows = statement.query_map([task.0, limit, 0], line)?;
+        let mut lines: Vec<LogLine> = rows.collect::<Result<_, _>>()?;
+        let last_id = lines.last().map_or(0, |line| line.id);
+        let mut statement = self.conn.prepare_cached(
+            "SELECT id, at, actor, kind, detail FROM event
+             WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3
+             ORDER BY id DESC LIMIT ?2 + 0",
+        )?;
+        let rows = statement.query_map([task.0, limit, last_id], line)?;
+        let newest: Vec<LogLine> = rows.collect::<Result<_, _>>()?;
+        let mut statement = self.conn.prepare_cached(
+            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'",
+        )?;
+        let n_lines: i64 = statement.query_row([task.0], |row| row.get(0))?;
+        lines.extend(newest.into_iter().rev());
+        let n_between = usize::try_from(n_lines).unwrap_or(0).saturating_sub(lines.len());
+        Ok((lines, n_between))
+    }
+
+    pub fn count_comments(&self, task: TaskId) -> Result<i64> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind = 'task.commented'",
+        )?;
+        Ok(statement.query_row([task.0], |row| row.get(0))?)
+    }
+
+    /// Who last did something to a task, and when.
+    pub fn last_task_event(&self, task: TaskId) -> Result<Option<(String, Time)>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT actor, at FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'
+             ORDER BY id DESC LIMIT 1",
+        )?;
+        Ok(statement.query_row([task.0], |row| Ok((row.get(0)?, Time(row.get(1)?)))).optional()?)
     }
 
     /// The id of the last row of the log.

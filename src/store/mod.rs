@@ -10,6 +10,7 @@ mod members;
 mod messages;
 mod schema;
 mod table;
+mod tasks;
 
 use std::{
     path::{Path, PathBuf},
@@ -23,6 +24,7 @@ pub use self::{
     events::{Event, LogLine},
     members::{Joining, Member, Session},
     messages::{Filter, Found, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
 };
 use crate::{
     error::{Error, Kind, Result},

@@ -5,6 +5,7 @@
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, error::ErrorKind, value_parser};
@@ -16,6 +17,23 @@ use crate::error::Error;
 #[serde(transparent)]
 #[schemars(inline)]
 pub(super) struct Content(pub String);
+
+/// A long text beside others, such as a description; on the command line `-` reads it from stdin.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub(super) struct LongText(pub String);
+
+impl FromStr for LongText {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<LongText, Error> {
+        if text == "-" { stdin().map(LongText) } else { Ok(LongText(text.to_owned())) }
+    }
+}
+
+fn stdin() -> Result<String, Error> {
+    read(std::io::stdin()).map_err(|err| Error::io("read", Path::new("stdin"), err))
+}
 
 impl Args for Content {
     fn augment_args(command: Command) -> Command {
@@ -54,8 +72,7 @@ impl FromArgMatches for Content {
             (Some(path), None) => std::fs::File::open(path)
                 .and_then(read)
                 .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            (None, Some("-")) => read(std::io::stdin())
-                .map_err(|err| unreadable(&Error::io("read", Path::new("stdin"), err)))?,
+            (None, Some("-")) => stdin().map_err(|err| unreadable(&err))?,
             (None, Some(text)) => text.to_owned(),
             (None, None) => {
                 return Err(clap::Error::raw(

@@ -4,13 +4,17 @@
 //! description, its JSON Schema and its help. [`desk::Desk`] runs a call in one transaction:
 //! who asks, the tool, the badge.
 
+mod board;
 mod broadcast;
+mod claim_task;
 mod content;
+mod create_task;
 mod deregister;
 mod desk;
 mod get_messages;
 mod heartbeat;
 mod list_members;
+mod list_tasks;
 mod log;
 mod message_status;
 mod notices;
@@ -19,6 +23,7 @@ mod register;
 mod schema;
 mod send_message;
 mod sit;
+mod update_task;
 mod wait_for_messages;
 
 use std::{fmt, time::Duration};
@@ -54,6 +59,10 @@ pub const TABLE: &[Entry] = &[
     entry::<get_messages::GetMessages>(),
     entry::<wait_for_messages::WaitForMessages>(),
     entry::<message_status::MessageStatus>(),
+    entry::<create_task::CreateTask>(),
+    entry::<list_tasks::ListTasks>(),
+    entry::<claim_task::ClaimTask>(),
+    entry::<update_task::UpdateTask>(),
 ];
 
 /// What a call does to the table beside the caller's heartbeat.

@@ -127,10 +127,20 @@ impl Cx<'_> {
     /// Checks a text to be sent: its size as it is and as it will be shown.
     pub(super) fn check_body(body: &str) -> Result<()> {
         message::check_body(body)?;
-        let shown = sanitize::fence(body).len();
+        Cx::check_shown("the message", body)
+    }
+
+    /// Checks a long text that is no message: `the comment`.
+    pub(super) fn check_text(what: &str, text: &str) -> Result<()> {
+        message::check_size(what, text)?;
+        Cx::check_shown(what, text)
+    }
+
+    fn check_shown(what: &str, text: &str) -> Result<()> {
+        let shown = sanitize::fence(text).len();
         if shown > limits::BODY_SHOWN_BYTES {
             return Err(Error::invalid(format!(
-                "the message has {shown} bytes as it is shown, with every line behind `| ` and \
+                "{what} has {shown} bytes as it is shown, with every line behind `| ` and \
                  control characters escaped; at most {} are allowed",
                 limits::BODY_SHOWN_BYTES
             ))

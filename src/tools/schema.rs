@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Entry, TABLE};
 use crate::{
+    domain::id::TaskId,
     error::{Error, Result},
     view::sanitize,
 };
@@ -19,6 +20,8 @@ pub struct Shape {
     pub description: String,
     /// `{"type":"object","properties":{..},"required":[..]}`.
     pub input: Map<String, Value>,
+    /// The parameters that take tasks: `T7` is one for them.
+    tasks: Vec<String>,
 }
 
 /// Built once: generating a schema costs as much as a call.
@@ -50,14 +53,21 @@ fn build(entry: &Entry) -> Shape {
     let mut input = Map::new();
     input.insert("type".to_owned(), "object".into());
     let mut properties = raw.remove("properties").unwrap_or_else(|| Value::Object(Map::new()));
+    let mut tasks = Vec::new();
     if let Value::Object(properties) = &mut properties {
+        let takes_task = |property: &Value| {
+            let format = property.get("items").unwrap_or(property).get("format");
+            format.and_then(Value::as_str) == Some(TaskId::FORMAT)
+        };
+        let names = properties.iter().filter(|(_, property)| takes_task(property));
+        tasks.extend(names.map(|(name, _)| name.clone()));
         properties.values_mut().for_each(lean);
     }
     input.insert("properties".to_owned(), properties);
     if let Some(required) = raw.remove("required") {
         input.insert("required".to_owned(), required);
     }
-    Shape { description, input }
+    Shape { description, input, tasks }
 }
 
 /// A doc comment without the line ends that only keep the source narrow.
@@ -70,8 +80,14 @@ fn unwrapped(comment: &str) -> String {
 /// Takes out of a property's schema what is no use to a model.
 fn lean(value: &mut Value) {
     let Value::Object(schema) = value else { return };
-    for key in ["format", "title", "minimum", "default"] {
+    for key in ["format", "title", "minimum"] {
         schema.remove(key);
+    }
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.retain(|word| !word.is_null());
     }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
@@ -86,8 +102,8 @@ fn lean(value: &mut Value) {
 }
 
 /// Checks arguments against the shape, and makes of what models write for a number, a list or a
-/// truth value what is meant: `"41"`, `"#41"` and 41.0 are 41; a list may be a string of JSON; null
-/// is nothing.
+/// truth value what is meant: `"41"`, `"#41"` and 41.0 are 41, for a task `"T7"` is 7; a list may be
+/// a string of JSON; null is nothing.
 ///
 /// # Errors
 /// Unknown, missing and wrong parameters, naming the right ones.
@@ -105,10 +121,12 @@ pub(super) fn check(
         let Some(property) = properties.and_then(|properties| properties.get(&name)) else {
             return Err(unknown(entry, &name));
         };
-        let Some(value) = fit(property, value.clone()) else {
+        let takes_task = shape.tasks.contains(&name);
+        let mark = if takes_task { ['T', 't'] } else { ['#'; 2] };
+        let Some(value) = fit(property, value.clone(), mark) else {
             return Err(Error::invalid(format!(
                 "`{name}` must be {}, got {}",
-                wanted(property),
+                wanted(property, takes_task),
                 shortened(&value)
             ))
             .hint(takes(entry)));
@@ -152,30 +170,43 @@ fn takes(entry: &'static Entry) -> String {
     }
 }
 
-/// The value as the property wants it, if it can be meant so.
-fn fit(property: &Value, value: Value) -> Option<Value> {
+/// The value as the property wants it, if it can be meant so. `mark` is what may stand before a
+/// number.
+fn fit(property: &Value, value: Value, mark: [char; 2]) -> Option<Value> {
     match property.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "integer" => integer(&value).map(Value::from),
+        "integer" => integer(&value, mark).map(Value::from),
         "boolean" => match &value {
             Value::Bool(_) => Some(value),
             Value::String(text) => text.parse::<bool>().ok().map(Value::from),
             _ => None,
         },
-        "array" => match value {
-            Value::Array(_) => Some(value),
-            Value::String(text) => {
-                serde_json::from_str::<Value>(&text).ok().filter(Value::is_array)
+        "array" => {
+            let Value::Array(list) = list(value)? else { return None };
+            let item = property.get("items").unwrap_or(&Value::Null);
+            list.into_iter().map(|value| fit(item, value, mark)).collect::<Option<_>>()
+        }
+        "string" => match (property.get("enum").and_then(Value::as_array), value) {
+            (None, Value::String(text)) => Some(Value::String(text)),
+            (Some(words), Value::String(text)) => {
+                let meant = text.trim().to_ascii_lowercase().replace([' ', '-'], "_");
+                words.iter().find(|word| **word == meant).cloned()
             }
             _ => None,
-        }
-        .filter(|list| list.as_array().is_some_and(|list| list.iter().all(Value::is_string))),
-        "string" => value.is_string().then_some(value),
+        },
         _ => Some(value),
     }
 }
 
+/// A list, or a string of JSON that is one.
+fn list(value: Value) -> Option<Value> {
+    match value {
+        Value::String(text) => serde_json::from_str(&text).ok(),
+        value => Some(value),
+    }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers in range get there")]
-fn integer(value: &Value) -> Option<i64> {
+fn integer(value: &Value, mark: [char; 2]) -> Option<i64> {
     /// Up to here every whole number is a number of its own in floating point.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -184,19 +215,27 @@ fn integer(value: &Value) -> Option<i64> {
         }),
         Value::String(text) => {
             let text = text.trim();
-            text.strip_prefix('#').unwrap_or(text).parse().ok()
+            text.strip_prefix(mark).unwrap_or(text).parse().ok()
         }
         _ => None,
     }
 }
 
-fn wanted(property: &Value) -> &'static str {
-    match property.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "integer" => "a whole number",
-        "boolean" => "true or false",
-        "array" => "a list of strings",
+fn wanted(property: &Value, takes_task: bool) -> String {
+    let is_a = property.get("type").and_then(Value::as_str).unwrap_or_default();
+    if let Some(words) = property.get("enum").and_then(Value::as_array) {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        return format!("one of {}", words.join(", "));
+    }
+    match (is_a, takes_task) {
+        ("integer", true) => "a task, such as 7 or T7",
+        ("array", true) => "a list of tasks, such as [3, 5]",
+        ("integer", false) => "a whole number",
+        ("array", false) => "a list of strings",
+        ("boolean", _) => "true or false",
         _ => "a string",
     }
+    .to_owned()
 }
 
 /// A value as an error quotes it: one line of JSON, cut where it gets long.

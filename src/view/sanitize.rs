@@ -37,6 +37,22 @@ pub fn fence(body: &str) -> String {
     shown
 }
 
+/// A long text as it is shown, as far as so many bytes go; a last line says how much is left out.
+pub fn fence_within(text: &str, room: usize) -> String {
+    let whole = fence(text);
+    if whole.len() <= room {
+        return whole;
+    }
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let part = |end: &usize| text.get(..*end).unwrap_or_default();
+    let n_fitting = ends.partition_point(|end| fence(part(end)).len() + REST_BYTES <= room);
+    let shown = ends.get(n_fitting.saturating_sub(1)).map_or("", part);
+    format!("{}\n({} more bytes are not shown here)", fence(shown), text.len() - shown.len())
+}
+
+/// Room for the line that says how much is left out.
+const REST_BYTES: usize = 48;
+
 /// A one-line field as it is shown: in backticks, line ends and backticks escaped too.
 pub fn field(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 2);
@@ -132,7 +148,7 @@ pub fn unfence(shown: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{fence, field, unfence};
+    use super::{fence, fence_within, field, unfence};
 
     #[test]
     fn bodies_stand_behind_a_fence() {
@@ -155,6 +171,17 @@ mod tests {
         let shown = super::json(&value.to_string());
         assert_eq!(shown, r#""a\u0085\u202e\udb40\udc41\u007fä😀\n""#);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        assert_eq!(fence_within("a\nb", 100), "| a\n| b");
+        let cut = fence_within(&"\u{1b}x".repeat(1_000), 500);
+        assert!(cut.len() <= 500 && cut.len() > 400, "{}", cut.len());
+        let (shown, rest) = cut.split_once('\n').unwrap();
+        let n_shown = unfence(shown).len();
+        assert_eq!(rest, format!("({} more bytes are not shown here)", 2_000 - n_shown));
+        assert_eq!(fence_within(&"ä".repeat(50), 0), "| \n(100 more bytes are not shown here)");
     }
 
     #[test]

@@ -97,6 +97,28 @@ impl Header<'_> {
     }
 }
 
+/// What was done to a task, as the log has it: our words, and the text of others that belongs behind
+/// the fence. `None` for what a newer version wrote.
+pub fn task_event<'a>(
+    kind: &str,
+    task: &str,
+    detail: &'a str,
+) -> Option<(String, Option<&'a str>)> {
+    let words = match kind {
+        "task.created" => format!("created {task} {}", sanitize::field(detail)),
+        "task.claimed" => format!("claimed {task}"),
+        "task.taken_over" => format!("took {task} over from {detail}"),
+        "task.moved" => format!("moved {task} to {detail}"),
+        "task.assigned" if detail.is_empty() => format!("assigned {task} to nobody"),
+        "task.assigned" => format!("assigned {task} to {detail}"),
+        "task.lapsed" => format!("put {task} back, since {detail} is gone"),
+        "task.commented" => return Some((format!("commented on {task}"), Some(detail))),
+        "task.result" => return Some((format!("set the result of {task}"), Some(detail))),
+        _ => return None,
+    };
+    Some((words, None))
+}
+
 /// A count that stopped where counts stop: `99+`.
 pub fn count(n: usize) -> String {
     if n >= limits::COUNT_STOPS_AT {

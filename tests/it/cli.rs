@@ -250,6 +250,8 @@ fn json_of_every_tool_is_one_document() {
             "broadcast" => &["broadcast", "hello"],
             "heartbeat" => &["heartbeat", "busy"],
             "show" => &["show", "1"],
+            "create-task" => &["create-task", "one", "--priority", "high"],
+            "update-task" => &["update-task", "T1", "--status", "done", "--comment", "as said"],
             "wait" => &["wait", "--timeout-seconds", "0"],
             command => &[command],
         };

@@ -64,7 +64,7 @@ fn schemas_stay_small() {
         })
         .collect();
     let n_chars = serde_json::to_string(&shown).unwrap().chars().count();
-    assert!(n_chars < 3_400, "{n_chars}");
+    assert!(n_chars < 6_200, "{n_chars}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn annotations_tell_what_a_tool_may_do() {
         .filter(|entry| entry.access == Access::Reads)
         .map(|entry| entry.name)
         .collect();
-    assert_eq!(reads, ["list_members", "message_status"]);
+    assert_eq!(reads, ["list_members", "message_status", "list_tasks"]);
     let table = Table::new();
     let listed = table.agent("ada").request("tools/list", json!({}));
     for tool in listed["tools"].as_array().unwrap() {

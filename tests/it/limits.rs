@@ -122,3 +122,128 @@ fn many_members() {
         assert!(result.contains(" more"), "{command} leaves something out, and says so");
     }
 }
+
+/// However many tasks there are and however long their texts, a look at them stays short.
+#[test]
+fn the_board_fits_into_a_result() {
+    let table = Table::new();
+    let mut ada = InProcess::session(&table, "ada");
+    let title = "ä".repeat(limits::LINE_CHARS);
+    let long = "x\n".repeat(4_000);
+    call(&mut ada, "create-task", json!({"title": title, "description": long}));
+    call(&mut ada, "claim", json!({}));
+    call(&mut ada, "update-task", json!({"task_id": 1, "status": "review", "result": long}));
+    let size = |text: &str| assert!(text.len() <= limits::RESULT_BYTES, "{}", text.len());
+    // Both texts do not fit: each has its half, and says what is left out.
+    let in_full = call(&mut ada, "tasks", json!({"task_id": 1}));
+    size(&in_full);
+    assert_eq!(in_full.matches("more bytes are not shown here").count(), 2, "{in_full}");
+    assert!(in_full.ends_with("ada set the result of it"), "{in_full}");
+    let json = ada.call("tasks", json!({"task_id": 1})).unwrap().json;
+    assert_eq!(json["description"], long);
+    // The history is cut in the middle, whatever its lines are.
+    for n in 0..40 {
+        let comment = format!("{n} {}", "c".repeat(n * 100));
+        call(&mut ada, "update-task", json!({"task_id": 1, "comment": comment}));
+    }
+    call(&mut ada, "create-task", json!({"title": "two"}));
+    for n in 0..30 {
+        let comment = format!("{n} {}", "c".repeat(1_500));
+        call(&mut ada, "update-task", json!({"task_id": 2, "comment": comment}));
+    }
+    for id in [1, 2] {
+        let in_full = call(&mut ada, "tasks", json!({"task_id": id}));
+        size(&in_full);
+        let (before, after) = in_full.split_once(" more are not shown here)\n").unwrap();
+        assert!(before.contains("ada created it"), "{before}");
+        assert!(after.starts_with("just now: ada commented on it\n| "), "{after}");
+        assert!(after.contains(if id == 1 { "| 39 c" } else { "| 29 c" }), "{after}");
+    }
+    table
+        .write()
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+             INSERT INTO event (at, actor, kind, task_id, detail)
+             SELECT at, actor, kind, task_id, 'note' FROM event, n
+             WHERE id = (SELECT max(id) FROM event);
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 290)
+             INSERT INTO task (title, status, creator_id, created_at, updated_at, moved_by, moved_at)
+             SELECT title, iif(i % 2, 'pending', 'done'), creator_id, 0, 0, 'ada', 0
+             FROM task, n WHERE id = 1",
+        )
+        .unwrap();
+    let in_full = call(&mut ada, "tasks", json!({"task_id": 2}));
+    size(&in_full);
+    let n_shown = in_full.matches("\njust now: ").count();
+    assert!(in_full.contains(&format!("\n({} more are not shown here)\n", 1_031 - n_shown)));
+    let board = call(&mut ada, "tasks", json!({}));
+    size(&board);
+    let n_shown = board.matches(" pending medium ").count();
+    let rest = format!("not shown: {} pending, 99+ done", 146 - n_shown);
+    assert!(n_shown > 40 && board.ends_with(&rest), "{board}");
+    let done = call(&mut ada, "tasks", json!({"status": "done"}));
+    assert!(done.starts_with("20 tasks\nT292 done ") && done.ends_with("not shown: 99+ done"));
+}
+
+/// One step that makes many tasks ready: one notice, that fits.
+#[test]
+fn a_notice_of_many_tasks_is_one() {
+    let table = Table::new();
+    let mut bob = InProcess::session(&table, "bob");
+    let mut ada = InProcess::session(&table, "ada");
+    call(&mut bob, "heartbeat", json!({}));
+    call(&mut ada, "create-task", json!({"title": "first"}));
+    for _ in 0..60 {
+        let title = "\u{e0041}".repeat(limits::LINE_CHARS);
+        call(
+            &mut ada,
+            "create-task",
+            json!({"title": title, "depends_on": [1], "assignee": "bob"}),
+        );
+    }
+    while !call(&mut bob, "inbox", json!({})).starts_with("no unread") {}
+    call(&mut ada, "claim", json!({}));
+    let long = "\u{1}".repeat(3_000);
+    call(&mut ada, "update-task", json!({"task_id": 1, "status": "done", "result": long}));
+    let inbox = call(&mut bob, "inbox", json!({}));
+    assert!(inbox.starts_with("1 message\n"), "{inbox}");
+    assert!(inbox.len() <= limits::RESULT_BYTES, "{}", inbox.len());
+    assert!(inbox.contains("also: T7, T8, ") && inbox.ends_with(" more"), "{inbox}");
+}
+
+/// A call costs no more with many tasks behind it.
+#[test]
+fn done_tasks_cost_nothing() {
+    let fastest = |n_done: i64| {
+        let table = Table::new();
+        let mut ada = InProcess::session(&table, "ada");
+        call(&mut ada, "create-task", json!({"title": "one"}));
+        table
+            .write()
+            .execute(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+                 INSERT INTO task (title, status, creator_id, created_at, updated_at, moved_by,
+                                   moved_at, description)
+                 SELECT 'done ' || i, 'done', creator_id, ?2, ?2, 'ada', ?2, 'text' FROM task, n",
+                (n_done, NOW),
+            )
+            .unwrap();
+        let mut fastest = |command: &str, arguments: Value| {
+            let once = |_| {
+                if command == "claim" {
+                    call(&mut ada, "create-task", json!({"title": "next"}));
+                }
+                let start = std::time::Instant::now();
+                call(&mut ada, command, arguments.clone());
+                start.elapsed()
+            };
+            (0..60).map(once).min().unwrap()
+        };
+        (fastest("tasks", json!({"status": "done"})), fastest("claim", json!({})))
+    };
+    let (few, many) = (fastest(20), fastest(10_000));
+    // A third more, and what a clock on a busy machine is off by.
+    for (few, many) in [(few.0, many.0), (few.1, many.1)] {
+        assert!(many < few * 13 / 10 + std::time::Duration::from_micros(100), "{few:?} {many:?}");
+    }
+}

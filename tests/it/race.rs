@@ -1,4 +1,5 @@
-//! Many processes at one instant: the first open, sends to each other, claims of one name.
+//! Many processes at one instant: the first open, sends to each other, claims of one name and of one
+//! task.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::faults::{Place, Seen, id_in, messages_in, name_in, ok};
+use crate::support::faults::{Place, Seen, id_in, messages_in, name_in, ok, rounds};
 
 /// Half of them are servers, half are commands; all wait for one line each, which they get at once.
 #[test]
@@ -147,4 +148,80 @@ fn looks_at_a_seat_never_cost_anybody_the_name() {
         done.store(true, Ordering::Relaxed);
         assert!(refused.is_empty(), "{refused:?}");
     });
+}
+
+/// Sixteen processes, one task: one has it, and all others are told who.
+#[test]
+fn one_task_is_claimed_by_one() {
+    let place = Place::new();
+    let names: Vec<String> = (0..16).map(|number| format!("n{number}")).collect();
+    let mut agents: Vec<_> = names.iter().map(|name| place.seated(name)).collect();
+    for round in 1..=rounds(50) {
+        let made = ok(agents[0].call("create_task", json!({"title": "one"})));
+        assert!(made.contains(&format!("created T{round} ")), "{made}");
+        let calls: Vec<u64> = agents
+            .iter_mut()
+            .enumerate()
+            .map(|(n, agent)| match (n + round as usize) % 4 {
+                0 => {
+                    let step = json!({"task_id": round, "status": "in_progress"});
+                    agent.post_call("update_task", step)
+                }
+                // For the next ready one there is only this.
+                1 => agent.post_call("claim_task", json!({})),
+                _ => agent.post_call("claim_task", json!({"task_id": round})),
+            })
+            .collect();
+        let mut winners = Vec::new();
+        let mut losers = Vec::new();
+        for ((agent, name), id) in agents.iter_mut().zip(&names).zip(calls) {
+            let reply = agent.wait(id, super::PATIENCE);
+            if reply.is_error { losers.push(reply.text) } else { winners.push(name.clone()) }
+        }
+        let [winner] = winners.as_slice() else { panic!("round {round}: {winners:?}") };
+        for text in losers {
+            let told = text.contains(&format!("T{round} is taken: {winner} has it, in_progress"));
+            assert!(told || text.contains("no task is ready for you"), "round {round}: {text}");
+        }
+        let sql = "SELECT count(*) FROM event WHERE kind = 'task.claimed'";
+        assert_eq!(place.number(sql), i64::from(round));
+    }
+    place.assert_sound();
+}
+
+/// Whoever asks for the next one gets one that nobody else has.
+#[test]
+fn the_next_task_is_another_for_each() {
+    const TASKS: i64 = 64;
+    let place = Place::new();
+    let mut agents: Vec<_> = (0..8).map(|number| place.seated(&format!("n{number}"))).collect();
+    for number in 0..TASKS {
+        let priority = ["low", "medium", "high"][usize::try_from(number % 3).unwrap()];
+        ok(agents[0].call("create_task", json!({"title": "one", "priority": priority})));
+    }
+    let start = Arc::new(Barrier::new(agents.len()));
+    let claimers: Vec<_> = agents
+        .into_iter()
+        .map(|mut agent| {
+            let start = Arc::clone(&start);
+            thread::spawn(move || {
+                let mut had = Vec::new();
+                start.wait();
+                loop {
+                    let reply = agent.call("claim_task", json!({}));
+                    if reply.is_error {
+                        assert!(reply.text.contains("none is pending"), "{}", reply.text);
+                        return had;
+                    }
+                    had.push(reply.text.split(' ').next().unwrap().to_owned());
+                }
+            })
+        })
+        .collect();
+    let had: Vec<String> =
+        claimers.into_iter().flat_map(|claimer| claimer.join().unwrap()).collect();
+    let different: BTreeSet<&String> = had.iter().collect();
+    assert_eq!((had.len(), different.len()), (64, 64), "{had:?}");
+    assert_eq!(place.number("SELECT count(*) FROM task WHERE status = 'in_progress'"), TASKS);
+    place.assert_sound();
 }

@@ -350,7 +350,10 @@ fn as_command_line(entry: &Entry, arguments: &Map<String, Value>) -> Vec<String>
         let value = match value {
             Value::String(text) => text.clone(),
             Value::Array(list) => {
-                list.iter().map(|item| item.as_str().unwrap()).collect::<Vec<_>>().join(",")
+                let items = list
+                    .iter()
+                    .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+                items.collect::<Vec<_>>().join(",")
             }
             other => other.to_string(),
         };

@@ -4,26 +4,28 @@
 CREATE TABLE task (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     title TEXT NOT NULL,
-    description TEXT NOT NULL DEFAULT '',
     status TEXT NOT NULL DEFAULT 'pending' CHECK (
         status IN ('pending', 'in_progress', 'blocked', 'review', 'done', 'cancelled')),
     -- 0 low, 1 medium, 2 high.
     priority INTEGER NOT NULL DEFAULT 1,
     creator_id INTEGER NOT NULL REFERENCES member (id),
     assignee_id INTEGER REFERENCES member (id),
-    result TEXT NOT NULL DEFAULT '',
     version INTEGER NOT NULL DEFAULT 1,
-    -- How many of its dependencies are not done: ready means none.
+    -- How many of its dependencies are not done: ready means pending and none.
     n_waits INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     -- Who set the present status, and when.
     moved_by TEXT NOT NULL,
-    moved_at INTEGER NOT NULL
+    moved_at INTEGER NOT NULL,
+    -- The long texts stand last, so that a list never has to read past them.
+    description TEXT NOT NULL DEFAULT '',
+    result TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX task_open ON task (priority DESC, id)
     WHERE status NOT IN ('done', 'cancelled');
-CREATE INDEX task_ended ON task (id) WHERE status IN ('done', 'cancelled');
+CREATE INDEX task_ready ON task (priority DESC, id) WHERE status = 'pending' AND n_waits = 0;
+CREATE INDEX task_status ON task (status);
 CREATE INDEX task_assignee ON task (assignee_id) WHERE status NOT IN ('done', 'cancelled');
 
 CREATE TABLE task_dependency (

@@ -1,0 +1,455 @@
+//! The task board.
+//!
+//! `n_waits` counts the dependencies that are not done, for every task; it is written with the step
+//! of the dependency, so that ready tasks are found in an index.
+
+use rusqlite::{OptionalExtension as _, Row, named_params};
+
+use super::Tx;
+use crate::{
+    domain::{
+        id::{MemberId, MessageId, TaskId},
+        name,
+        task::{Holder, Priority, Status},
+        time::Time,
+    },
+    error::Result,
+};
+
+/// A task's row. In lists the long texts are left out.
+#[derive(Debug, Clone)]
+pub struct Task {
+    pub id: TaskId,
+    pub title: String,
+    pub description: String,
+    pub result: String,
+    pub status: Status,
+    pub priority: Priority,
+    pub creator: MemberId,
+    pub creator_name: String,
+    /// Who holds it, or for whom it is meant.
+    pub assignee: Option<MemberId>,
+    pub assignee_name: Option<String>,
+    pub version: i64,
+    /// How many of its dependencies are not done.
+    pub n_waits: i64,
+    pub created_at: Time,
+    pub updated_at: Time,
+    /// Who set the present status, and when.
+    pub moved_by: String,
+    pub moved_at: Time,
+}
+
+/// A task to be.
+#[derive(Debug)]
+pub struct NewTask<'a> {
+    pub title: &'a str,
+    pub description: &'a str,
+    pub priority: Priority,
+    pub creator: MemberId,
+    pub assignee: Option<MemberId>,
+    pub depends_on: &'a [TaskId],
+    /// How many of these are not done.
+    pub n_waits: usize,
+    pub by: &'a str,
+}
+
+/// What a task becomes, as a whole.
+#[derive(Debug)]
+pub struct TaskChange<'a> {
+    pub id: TaskId,
+    /// Only if it is still this one.
+    pub version: i64,
+    pub status: Status,
+    pub assignee: Option<MemberId>,
+    pub result: &'a str,
+    /// Who set the status, and when.
+    pub moved: (&'a str, Time),
+}
+
+/// Which part of the board to look at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Board {
+    pub status: Option<Status>,
+    /// Whose; everybody's where it is left out.
+    pub assignee: Option<Holder>,
+    /// Only what this member could claim now.
+    pub ready_for: Option<MemberId>,
+}
+
+/// One end of a dependency.
+#[derive(Debug, Clone)]
+pub struct Dependency {
+    pub id: TaskId,
+    pub status: Status,
+}
+
+/// A message in a thread that a notice of the task began.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub id: MessageId,
+    pub sender: String,
+    pub sent_at: Time,
+}
+
+macro_rules! columns {
+    ($texts:literal) => {
+        concat!(
+            "SELECT id, title, status, priority, creator_id, assignee_id, version, n_waits, created_at,
+                    updated_at, moved_by, moved_at, ",
+            $texts,
+            ", (SELECT name FROM member WHERE id = creator_id) AS creator,
+                    (SELECT name FROM member WHERE id = assignee_id) AS assignee
+             FROM task "
+        )
+    };
+}
+
+/// The filters of a look at the board. `+`: see `store::messages`.
+macro_rules! filters {
+    () => {
+        " AND (:any OR assignee_id IS +:assignee)
+          AND (:ready IS NULL OR (status = 'pending' AND n_waits = 0
+                                  AND (assignee_id IS NULL OR assignee_id = +:ready)))"
+    };
+}
+
+const OPEN: &str = concat!(
+    columns!("'' AS description, '' AS result"),
+    "WHERE status NOT IN ('done', 'cancelled') AND (:status IS NULL OR status = +:status)",
+    filters!(),
+    " ORDER BY priority DESC, id LIMIT :limit + 0"
+);
+
+const ENDED: &str = concat!(
+    columns!("'' AS description, '' AS result"),
+    "WHERE status = +:status",
+    filters!(),
+    " ORDER BY id DESC LIMIT :limit + 0"
+);
+
+const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +?1 LIMIT ?2 + 0)";
+
+const COUNT_SOME: &str = concat!(
+    "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +:status",
+    filters!(),
+    " LIMIT :limit + 0)"
+);
+
+/// A claim: the row count decides who has it.
+macro_rules! claim {
+    ($which:literal) => {
+        concat!(
+            "UPDATE task SET status = 'in_progress', assignee_id = :me, version = version + 1,
+                    updated_at = :now, moved_by = :by, moved_at = :now
+             WHERE ",
+            $which,
+            " RETURNING id"
+        )
+    };
+}
+
+const CLAIM: &str = claim!(
+    "id = :id AND status = 'pending' AND n_waits = 0
+     AND (assignee_id IS NULL OR assignee_id = +:me)"
+);
+
+const CLAIM_OVER: &str = claim!("id = :id AND version = :version");
+
+const CLAIM_NEXT: &str = claim!(
+    "id = (SELECT id FROM task INDEXED BY task_ready
+           WHERE status = 'pending' AND n_waits = 0
+             AND (assignee_id IS NULL OR assignee_id = +:me)
+           ORDER BY priority DESC, id LIMIT 1)"
+);
+
+impl Tx<'_> {
+    pub fn insert_task(&self, new: &NewTask<'_>, now: Time) -> Result<TaskId> {
+        let conn = self.writing()?;
+        let mut statement = conn.prepare_cached(
+            "INSERT INTO task (title, description, priority, creator_id, assignee_id, n_waits,
+                               created_at, updated_at, moved_by, moved_at)
+             VALUES (:title, :description, :priority, :creator, :assignee, :n_waits,
+                     :now, :now, :by, :now)",
+        )?;
+        let id = statement.insert(named_params! {
+            ":title": new.title,
+            ":description": new.description,
+            ":priority": new.priority.rank(),
+            ":creator": new.creator.0,
+            ":assignee": new.assignee.map(|member| member.0),
+            ":n_waits": i64::try_from(new.n_waits).unwrap_or(i64::MAX),
+            ":by": new.by,
+            ":now": now.0,
+        })?;
+        let mut statement = conn
+            .prepare_cached("INSERT INTO task_dependency (task_id, depends_on) VALUES (?1, ?2)")?;
+        for dependency in new.depends_on {
+            statement.execute([id, dependency.0])?;
+        }
+        Ok(TaskId(id))
+    }
+
+    pub fn task(&self, id: TaskId) -> Result<Option<Task>> {
+        let sql = concat!(columns!("description, result"), "WHERE id = ?1");
+        let mut statement = self.conn.prepare_cached(sql)?;
+        Ok(statement.query_row([id.0], task).optional()?)
+    }
+
+    /// Takes a pending task. `false`: it could not be had.
+    pub fn claim_task(&self, id: TaskId, me: MemberId, by: &str, now: Time) -> Result<bool> {
+        let mut statement = self.writing()?.prepare_cached(CLAIM)?;
+        let row = statement
+            .query_row(named_params! {":id": id.0, ":me": me.0, ":by": by, ":now": now.0}, |row| {
+                row.get::<_, i64>(0)
+            });
+        Ok(row.optional()?.is_some())
+    }
+
+    /// Takes the first ready task by priority, then age.
+    pub fn claim_next_task(&self, me: MemberId, by: &str, now: Time) -> Result<Option<TaskId>> {
+        let mut statement = self.writing()?.prepare_cached(CLAIM_NEXT)?;
+        let row = statement
+            .query_row(named_params! {":me": me.0, ":by": by, ":now": now.0}, |row| row.get(0));
+        Ok(row.optional()?.map(TaskId))
+    }
+
+    /// Takes a task from one who does not hold it any more, if it is still of this version.
+    pub fn claim_task_over(
+        &self,
+        id: TaskId,
+        version: i64,
+        me: MemberId,
+        by: &str,
+        now: Time,
+    ) -> Result<bool> {
+        let mut statement = self.writing()?.prepare_cached(CLAIM_OVER)?;
+        let row = statement.query_row(
+            named_params! {
+                ":id": id.0, ":version": version, ":me": me.0, ":by": by, ":now": now.0
+            },
+            |row| row.get::<_, i64>(0),
+        );
+        Ok(row.optional()?.is_some())
+    }
+
+    /// Changes a task that is still of this version.
+    pub fn change_task(&self, change: &TaskChange<'_>, now: Time) -> Result<bool> {
+        let mut statement = self.writing()?.prepare_cached(
+            "UPDATE task SET status = :status, assignee_id = :assignee, result = :result,
+                    version = version + 1, updated_at = :now, moved_by = :by, moved_at = :at
+             WHERE id = :id AND version = :version",
+        )?;
+        let n_rows = statement.execute(named_params! {
+            ":id": change.id.0,
+            ":version": change.version,
+            ":status": change.status.as_str(),
+            ":assignee": change.assignee.map(|member| member.0),
+            ":result": change.result,
+            ":by": change.moved.0,
+            ":at": change.moved.1.0,
+            ":now": now.0,
+        })?;
+        Ok(n_rows > 0)
+    }
+
+    /// What a member that is gone had in progress is pending again, and nobody's. Returns which.
+    pub fn lapse_tasks_of(&self, member: MemberId, now: Time) -> Result<Vec<TaskId>> {
+        let mut statement = self.writing()?.prepare_cached(
+            "UPDATE task SET status = 'pending', assignee_id = NULL, version = version + 1,
+                    updated_at = :now, moved_by = :by, moved_at = :now
+             WHERE assignee_id = +:member AND status = 'in_progress'
+               AND status NOT IN ('done', 'cancelled')
+             RETURNING id",
+        )?;
+        let rows = statement.query_map(
+            named_params! {":member": member.0, ":by": name::TEAM_TABLE, ":now": now.0},
+            |row| row.get(0).map(TaskId),
+        )?;
+        let mut ids: Vec<TaskId> = rows.collect::<Result<_, _>>()?;
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// What a task waits for, done or not.
+    pub fn dependencies(&self, id: TaskId) -> Result<Vec<Dependency>> {
+        self.ends(
+            "SELECT id, status FROM task_dependency JOIN task ON task.id = depends_on
+             WHERE task_id = ?1 ORDER BY id",
+            id,
+        )
+    }
+
+    /// The tasks that wait for this one, or waited.
+    pub fn dependents(&self, id: TaskId) -> Result<Vec<Dependency>> {
+        self.ends(
+            "SELECT id, status FROM task_dependency JOIN task ON task.id = task_id
+             WHERE depends_on = ?1 ORDER BY id",
+            id,
+        )
+    }
+
+    fn ends(&self, sql: &'static str, id: TaskId) -> Result<Vec<Dependency>> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map([id.0], |row| {
+            Ok(Dependency { id: TaskId(row.get(0)?), status: status(row, 1)? })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts anew what the tasks that depend on this one wait for.
+    pub fn recount_dependents(&self, id: TaskId) -> Result<()> {
+        self.writing()?
+            .prepare_cached(
+                "UPDATE task SET n_waits = (
+                     SELECT count(*) FROM task_dependency
+                     JOIN task AS other ON other.id = depends_on
+                     WHERE task_id = task.id AND other.status <> 'done')
+                 WHERE id IN (SELECT task_id FROM task_dependency WHERE depends_on = ?1)",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Open tasks by priority, then age.
+    pub fn open_tasks(&self, board: &Board, limit: i64) -> Result<Vec<Task>> {
+        self.board(OPEN, board, board.status, limit)
+    }
+
+    /// Tasks of a status in which they have ended, the newest first.
+    pub fn ended_tasks(&self, board: &Board, status: Status, limit: i64) -> Result<Vec<Task>> {
+        self.board(ENDED, board, Some(status), limit)
+    }
+
+    fn board(
+        &self,
+        sql: &str,
+        board: &Board,
+        status: Option<Status>,
+        limit: i64,
+    ) -> Result<Vec<Task>> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map(
+            named_params! {
+                ":status": status.map(Status::as_str),
+                ":any": board.assignee.is_none(),
+                ":assignee": board.assignee.and_then(Holder::id).map(|member| member.0),
+                ":ready": board.ready_for.map(|member| member.0),
+                ":limit": limit,
+            },
+            task,
+        )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// How many tasks there are of a status, up to where the count is to stop.
+    pub fn count_tasks(&self, board: &Board, status: Status, stop: usize) -> Result<usize> {
+        let stop = i64::try_from(stop).unwrap_or(i64::MAX);
+        let count: i64 = if board.assignee.is_none() && board.ready_for.is_none() {
+            let mut statement = self.conn.prepare_cached(COUNT)?;
+            statement.query_row((status.as_str(), stop), |row| row.get(0))?
+        } else {
+            let mut statement = self.conn.prepare_cached(COUNT_SOME)?;
+            statement.query_row(
+                named_params! {
+                    ":status": status.as_str(),
+                    ":any": board.assignee.is_none(),
+                    ":assignee": board.assignee.and_then(Holder::id).map(|member| member.0),
+                    ":ready": board.ready_for.map(|member| member.0),
+                    ":limit": stop,
+                },
+                |row| row.get(0),
+            )?
+        };
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Answers to the notices of a task, the newest, oldest first.
+    pub fn task_replies(&self, id: TaskId, limit: i64) -> Result<Vec<Reply>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT reply.id, (SELECT name FROM member WHERE id = reply.sender_id), reply.sent_at
+             FROM message AS notice
+             JOIN message AS reply
+               ON reply.thread_id = notice.thread_id AND reply.reply_to IS NOT NULL
+             WHERE notice.task_id = +?1 ORDER BY reply.id DESC LIMIT ?2 + 0",
+        )?;
+        let rows = statement.query_map([id.0, limit], |row| {
+            Ok(Reply {
+                id: MessageId(row.get(0)?),
+                sender: row.get(1)?,
+                sent_at: Time(row.get(2)?),
+            })
+        })?;
+        let mut replies: Vec<Reply> = rows.collect::<Result<_, _>>()?;
+        replies.reverse();
+        Ok(replies)
+    }
+}
+
+fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
+    Ok(Task {
+        id: TaskId(row.get("id")?),
+        title: row.get("title")?,
+        description: row.get("description")?,
+        result: row.get("result")?,
+        status: status(row, 2)?,
+        priority: Priority::from_rank(row.get("priority")?),
+        creator: MemberId(row.get("creator_id")?),
+        creator_name: row.get("creator")?,
+        assignee: row.get::<_, Option<i64>>("assignee_id")?.map(MemberId),
+        assignee_name: row.get("assignee")?,
+        version: row.get("version")?,
+        n_waits: row.get("n_waits")?,
+        created_at: Time(row.get("created_at")?),
+        updated_at: Time(row.get("updated_at")?),
+        moved_by: row.get("moved_by")?,
+        moved_at: Time(row.get("moved_at")?),
+    })
+}
+
+/// The column is checked: it holds no other words.
+fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
+    Status::from_column(&row.get::<_, String>(column)?).ok_or(rusqlite::Error::InvalidQuery)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, StatementStatus};
+
+    use super::{CLAIM, CLAIM_NEXT, CLAIM_OVER, COUNT, ENDED, OPEN};
+
+    /// None of them may look at every task, or be planned anew at each call.
+    #[test]
+    fn looks_at_the_board_are_served_from_indexes() {
+        let conn = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&conn, 0).unwrap();
+        for (sql, index) in [
+            (OPEN, "task_open"),
+            (ENDED, "task_status"),
+            (COUNT, "COVERING INDEX task_status"),
+            (CLAIM_NEXT, "task_ready"),
+            (CLAIM, "INTEGER PRIMARY KEY"),
+            (CLAIM_OVER, "INTEGER PRIMARY KEY"),
+        ] {
+            for _ in 0..3 {
+                let mut statement = conn.prepare_cached(sql).unwrap();
+                for at in 1..=statement.parameter_count() {
+                    statement.raw_bind_parameter(at, 1).unwrap();
+                }
+                statement.raw_query().next().unwrap();
+                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+            }
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            for at in 1..=explain.parameter_count() {
+                explain.raw_bind_parameter(at, 1).unwrap();
+            }
+            let mut rows = explain.raw_query();
+            let mut plan = Vec::new();
+            while let Some(row) = rows.next().unwrap() {
+                plan.push(row.get::<_, String>("detail").unwrap());
+            }
+            assert!(plan.iter().any(|step| step.contains(index)), "{sql}: {plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {plan:?}");
+        }
+    }
+}
