@@ -6,4 +6,5 @@ pub mod limits;
 pub mod member;
 pub mod message;
 pub mod name;
+pub mod pattern;
 pub mod time;

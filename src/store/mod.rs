@@ -5,9 +5,11 @@
 //! Nothing but `SQLite` ever opens the database file: see `platform::file_id`.
 
 mod companions;
+mod context;
 mod events;
 mod members;
 mod messages;
+mod reservations;
 mod schema;
 mod table;
 
@@ -20,9 +22,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 pub use self::{
     companions::beside,
+    context::{ContextChange, ContextEntry},
     events::{Event, LogLine},
     members::{Joining, Member, Sitting},
     messages::{Filter, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    reservations::{NewReservation, Reservation},
 };
 use crate::{
     error::{Error, Kind, Result},
