@@ -303,7 +303,7 @@ fn skip_class(rest: &mut std::str::CharIndices<'_>) {
     let begin = rest.clone();
     while let Some((_, c)) = rest.next() {
         match c {
-            '!' | '^' if first && begin.as_str().len() == rest.as_str().len() + 1 => continue,
+            '!' | '^' if first && begin.as_str().len() == rest.as_str().len() + 1 => {}
             ']' if !first => return,
             _ => first = false,
         }
@@ -542,7 +542,8 @@ mod tests {
     fn two_patterns_overlap_where_a_path_matches_both() {
         let paths = paths();
         let cases = if runs_long() { 5_000 } else { 100 };
-        let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        let config =
+            ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
         let mut runner = proptest::test_runner::TestRunner::new(config);
         let (n_met, n_apart) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
         runner

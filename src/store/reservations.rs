@@ -66,6 +66,16 @@ impl Tx<'_> {
         Ok(statement.query_row([now.0], |row| row.get(0))?)
     }
 
+    /// Whether this pattern of the member has run out, and nobody has noted it yet.
+    pub fn has_run_out_for(&self, holder: MemberId, pattern: &str, now: Time) -> Result<bool> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM reservation
+                            WHERE member_id = ?1 AND pattern = ?2
+                              AND ended_at IS NULL AND ends_at <= ?3)",
+        )?;
+        Ok(statement.query_row(params![holder.0, pattern, now.0], |row| row.get(0))?)
+    }
+
     /// The reservations that have run out, in the order in which they were made.
     pub fn run_out(&self, now: Time) -> Result<Vec<Reservation>> {
         let mut statement = self.conn.prepare_cached(

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    Access, Cx, Effects, Job, Me, SeatChange,
+    Access, Cx, Effects, Job, Me, SeatChange, lapse,
     sit::{self, Seated},
 };
 use crate::{
@@ -98,6 +98,8 @@ pub struct Desk {
     to_confirm: Vec<Handing>,
     /// Handed out, and known never to have arrived.
     to_give_back: Vec<Handing>,
+    /// When this process looked for what lapses by itself.
+    looked: lapse::Looked,
 }
 
 /// What a transaction came to, to be taken over after its commit.
@@ -106,6 +108,7 @@ struct Outcome {
     effects: Effects,
     seated: Seated,
     badge: Option<String>,
+    looked: lapse::Looked,
     new_seat: bool,
     /// The heartbeat was written.
     beat: bool,
@@ -129,6 +132,7 @@ impl Desk {
             introduce: false,
             to_confirm: Vec::new(),
             to_give_back: Vec::new(),
+            looked: lapse::Looked::default(),
         }
     }
 
@@ -287,7 +291,7 @@ impl Desk {
             opened => opened?,
         }
         let Some(store) = &mut self.store else { return Ok(None) };
-        let (seats, front) = (&self.seats, self.front);
+        let (seats, workspace, front) = (&self.seats, &self.workspace, self.front);
         store
             .read(|tx| {
                 let human = tx
@@ -303,7 +307,7 @@ impl Desk {
                     epoch: tx.epoch()?,
                 };
                 let effects = Effects::default();
-                f(&Cx { tx, now, me, seats, front, max_per_minute: 0, effects })
+                f(&Cx { tx, now, me, seats, workspace, front, max_per_minute: 0, effects })
             })
             .map(Some)
     }
@@ -374,6 +378,7 @@ impl Desk {
             return Ok(());
         }
         self.store = None;
+        self.looked = lapse::Looked::default();
         let (table, note) = (&self.workspace.table, self.workspace.seats.join("log"));
         let store = match Store::open(table, &note) {
             Err(err) if err.kind() == Kind::NeedsWrite && turn.is_some() => {
@@ -395,6 +400,7 @@ impl Desk {
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
+        let looked = self.looked;
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
@@ -413,10 +419,14 @@ impl Desk {
                 now,
                 me: me(&seated, epoch),
                 seats: sitting.seats,
+                workspace: sitting.workspace,
                 front,
                 max_per_minute,
                 effects: Effects::default(),
             };
+            let looked = if writable { lapse::some(&mut cx, looked)? } else { looked };
+            // What lapsed has done so whether or not the call is refused.
+            let lapsed = std::mem::take(&mut cx.effects);
             let reply = match job {
                 Some(job) => tx.attempt(|| {
                     let reply = job.run(&mut cx)?;
@@ -433,16 +443,19 @@ impl Desk {
             if reply.is_err() {
                 cx.effects = Effects::default();
             }
+            cx.effects.ring.extend(lapsed.ring);
             let badge = badge(&cx, job)?;
             let (beat, heard) = (writable, job.is_some());
-            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat, heard })
+            let effects = cx.effects;
+            Ok(Outcome { reply, effects, seated, badge, looked, new_seat, beat, heard })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
-        let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
+        let Outcome { reply, effects, mut seated, badge, looked, new_seat, beat, heard } = outcome;
+        self.looked = looked;
         if new_seat {
             self.introduce = seated.notices.is_empty();
             self.notices.append(&mut seated.notices);

@@ -9,14 +9,19 @@ mod content;
 mod deregister;
 pub mod desk;
 mod get_messages;
+mod get_shared_context;
 mod heartbeat;
+mod lapse;
 mod list_members;
 mod message_status;
 mod notices;
 mod recipients;
 mod register;
+mod release_files;
+mod reserve_files;
 mod schema;
 mod send_message;
+mod share_context;
 mod sit;
 mod wait_for_messages;
 
@@ -40,6 +45,7 @@ use crate::{
     seat::Seats,
     store::{Handing, Tx},
     view::text::Front,
+    workspace::Workspace,
 };
 
 /// All tools, in the order in which help and `tools/list` show them.
@@ -53,6 +59,10 @@ pub const TABLE: &[Entry] = &[
     entry::<get_messages::GetMessages>(),
     entry::<wait_for_messages::WaitForMessages>(),
     entry::<message_status::MessageStatus>(),
+    entry::<share_context::ShareContext>(),
+    entry::<get_shared_context::GetSharedContext>(),
+    entry::<reserve_files::ReserveFiles>(),
+    entry::<release_files::ReleaseFiles>(),
 ];
 
 /// What a call does to the table beside the caller's heartbeat.
@@ -97,6 +107,8 @@ pub struct Cx<'a> {
     pub now: Time,
     pub me: Me,
     pub seats: &'a Seats,
+    /// Where the caller stands.
+    pub workspace: &'a Workspace,
     pub front: Front,
     /// Messages per member and minute; 0 for no limit.
     pub max_per_minute: u32,

@@ -16,6 +16,7 @@ use crate::{
 
 impl Cx<'_> {
     /// Tells a member something, unless it is its own doing or it was told of this change already.
+    #[expect(dead_code, reason = "the tools of the task board use it")]
     pub(super) fn notify(
         &mut self,
         member: &Member,

@@ -18,6 +18,24 @@ pub fn fence(body: &str) -> String {
     shown
 }
 
+/// A text behind its fence, as far as there is room for; and how many bytes of it that leaves out. It
+/// is cut behind a line, where one ends late enough, else between two characters.
+pub fn fence_within(text: &str, room: usize) -> (String, usize) {
+    let whole = fence(text);
+    if whole.len() <= room {
+        return (whole, 0);
+    }
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let cut = |end: usize| text.get(..end).unwrap_or_default();
+    let n_fit = ends.partition_point(|end| fence(cut(*end)).len() <= room);
+    let end = n_fit.checked_sub(1).and_then(|at| ends.get(at)).copied().unwrap_or(0);
+    let shown = match cut(end).rfind('\n') {
+        Some(line_end) if line_end >= end / 2 => cut(line_end),
+        _ => cut(end),
+    };
+    (fence(shown), text.len() - shown.len())
+}
+
 /// A one-line field as it is shown: in backticks, line ends and backticks escaped too.
 pub fn field(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 2);

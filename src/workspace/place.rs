@@ -39,8 +39,9 @@ impl Workspace {
         let names: Vec<&str> =
             inside.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.contains(&"..") {
-            return Err(Error::invalid(format!("{} has `..` in it", shown(written)))
-                .hint(self.paths_are()));
+            return Err(
+                Error::invalid(format!("{} has `..` in it", shown(written))).hint(self.paths_are())
+            );
         }
         if !is_absolute && !inside.starts_with("./") {
             self.check_meant(&inside, &names)?;
@@ -102,24 +103,18 @@ impl Workspace {
         let mut real = Some(self.top.clone());
         for name in names {
             let there = real.as_ref().and_then(|real| there(real, name));
-            match there {
-                Some(path) => {
-                    let path = self.follow(written, &path)?;
-                    let below = path.strip_prefix(&self.top).unwrap_or(&path);
-                    found = below
-                        .components()
-                        .map(|name| Name {
-                            text: escaped(&name.as_os_str().to_string_lossy()),
-                            plain: true,
-                        })
-                        .collect();
-                    real = Some(path);
-                }
-                None => {
-                    real = None;
-                    let plain = !name.contains(SPECIAL);
-                    found.push(Name { text: (*name).to_owned(), plain });
-                }
+            if let Some(path) = there {
+                let path = self.follow(written, &path)?;
+                let below = path.strip_prefix(&self.top).unwrap_or(&path).components();
+                found = below
+                    .map(|name| name.as_os_str().to_string_lossy())
+                    .map(|name| Name { text: escaped(&name), plain: true })
+                    .collect();
+                real = Some(path);
+            } else {
+                real = None;
+                let plain = !name.contains(SPECIAL);
+                found.push(Name { text: (*name).to_owned(), plain });
             }
         }
         Ok(found)
@@ -130,11 +125,8 @@ impl Workspace {
             return Ok(path.to_owned());
         }
         let refused = |what: String| {
-            Err(Error::refused(format!(
-                "{} leads by a symbolic link to {what}",
-                shown(written)
-            ))
-            .hint(self.paths_are()))
+            Err(Error::refused(format!("{} leads by a symbolic link to {what}", shown(written)))
+                .hint(self.paths_are()))
         };
         match dunce::canonicalize(path) {
             Ok(target) if target.starts_with(&self.top) => Ok(target),
