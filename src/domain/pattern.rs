@@ -3,8 +3,8 @@
 //!
 //! A pattern is relative to the top of a checkout: names with `/` between them, in which `*`, `?`,
 //! `[a-z]` and `{a,b}` stand for what they do in `globset`, byte by byte and never for a `/`. The
-//! name `**` stands for any number of folders. What matches a folder matches all that is below it,
-//! as in a `.gitignore`; so `src`, `src/` and `src/**` reserve the same files.
+//! name `**` stands for any number of folders. With a `/` at its end, or `**`, a pattern matches all
+//! that is below, too: `src/` and `src/**` are the same files.
 
 use globset::{Glob, GlobBuilder};
 
@@ -20,6 +20,8 @@ const ALTERNATIVES: usize = 64;
 pub struct Pattern {
     text: String,
     parts: Vec<Part>,
+    /// All that is below matches, too.
+    is_folder: bool,
 }
 
 /// What stands between two `/`.
@@ -67,7 +69,8 @@ impl Pattern {
                 name => Part::Name(Name::parse(name)?),
             });
         }
-        // What is below is matched in any case: `src/**` needs one name below `src`.
+        let is_folder = text.ends_with('/') || matches!(parts.last(), Some(Part::Folders));
+        // `src/**` needs one name below `src`.
         while let Some(Part::Folders) = parts.last() {
             parts.pop();
             if !matches!(parts.last(), Some(Part::Folders)) {
@@ -77,7 +80,7 @@ impl Pattern {
         if parts.is_empty() {
             return Err(Error::invalid("a path is empty"));
         }
-        Ok(Pattern { text: text.to_owned(), parts })
+        Ok(Pattern { text: text.to_owned(), parts, is_folder })
     }
 
     /// As it was written.
@@ -85,10 +88,10 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether it matches a path, or a folder above it.
+    /// Whether it matches a path.
     pub fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        matches(&self.parts, &names)
+        matches(&self.parts, &names, self.is_folder)
     }
 
     /// Whether some path matches both.
@@ -99,10 +102,9 @@ impl Pattern {
                 return false;
             }
         }
-        // Where one is at its end, all that is below matches it, and so does the rest of the other.
         meet(
             (&self.parts, &other.parts),
-            End::OfOne,
+            (self.is_folder, other.is_folder),
             |part| matches!(part, Part::Folders),
             |mine, theirs| match (mine, theirs) {
                 (Part::Name(mine), Part::Name(theirs)) => mine.overlaps(theirs),
@@ -112,16 +114,17 @@ impl Pattern {
     }
 }
 
-fn matches(parts: &[Part], names: &[&str]) -> bool {
+fn matches(parts: &[Part], names: &[&str], is_folder: bool) -> bool {
     match (parts.split_first(), names.split_first()) {
-        (None, _) => true,
+        (None, None) => true,
+        (None, Some(_)) => is_folder,
         (Some((Part::Folders, rest)), _) => {
-            matches(rest, names)
-                || names.split_first().is_some_and(|(_, below)| matches(parts, below))
+            matches(rest, names, is_folder)
+                || names.split_first().is_some_and(|(_, below)| matches(parts, below, is_folder))
         }
         (Some(_), None) => false,
         (Some((Part::Name(part), rest)), Some((name, below))) => {
-            part.matches(name) && matches(rest, below)
+            part.matches(name) && matches(rest, below, is_folder)
         }
     }
 }
@@ -181,7 +184,7 @@ impl Token {
 fn share(mine: &[Token], theirs: &[Token]) -> bool {
     meet(
         (mine, theirs),
-        End::OfBoth,
+        (false, false),
         |token| matches!(token, Token::Any),
         |mine, theirs| match (mine, theirs) {
             (Token::One(mine), Token::One(theirs)) => mine.meets(*theirs),
@@ -190,18 +193,11 @@ fn share(mine: &[Token], theirs: &[Token]) -> bool {
     )
 }
 
-/// When two sequences have been gone through.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    OfOne,
-    OfBoth,
-}
-
-/// Whether two sequences have something in common. `skips`: stands for any number of things;
-/// `fit`: one thing can be both. Each pair of places is looked at once, from the ends on.
+/// Whether two sequences have something in common. `goes_on`: behind its end it takes anything;
+/// `skips`: stands for any number of things; `fit`: one thing can be both. Each pair of places is looked at once, from the ends on.
 fn meet<T>(
     (mine, theirs): (&[T], &[T]),
-    end: End,
+    goes_on: (bool, bool),
     skips: impl Fn(&T) -> bool,
     fit: impl Fn(&T, &T) -> bool,
 ) -> bool {
@@ -213,9 +209,8 @@ fn meet<T>(
             let at = |row: &[bool], j: usize| row.get(j).copied().unwrap_or(false);
             let met = match (mine.get(i), theirs.get(j)) {
                 (None, None) => true,
-                (Some(_), None) | (None, Some(_)) if end == End::OfOne => true,
-                (Some(one), None) => skips(one) && at(&below, j),
-                (None, Some(one)) => skips(one) && at(&row, j + 1),
+                (Some(one), None) => goes_on.1 || (skips(one) && at(&below, j)),
+                (None, Some(one)) => goes_on.0 || (skips(one) && at(&row, j + 1)),
                 // The one that skips ends here, or takes what the other one has.
                 (Some(one), Some(other)) if skips(one) || skips(other) => {
                     at(&below, j) || at(&row, j + 1)
@@ -240,16 +235,17 @@ fn glob(text: &str) -> Result<Glob> {
 }
 
 fn wrong(text: &str, why: &str) -> Error {
-    Error::invalid(format!("`{}` is not a pattern: {why}", text.escape_debug())).hint(
+    let shown = text.escape_debug().to_string().replace('`', "\\u{60}");
+    Error::invalid(format!("`{shown}` is not a pattern: {why}")).hint(
         "`*`, `?`, `[a-z]`, `{a,b}` and the name `**` are understood; `\\` before one of them \
          makes it a plain character",
     )
 }
 
 /// What the braces of a name stand for: `a.{h,c}` is `a.h` and `a.c`.
-fn expand(text: &str) -> Result<Vec<String>> {
+fn expand(all: &str) -> Result<Vec<String>> {
     let mut done = Vec::new();
-    let mut open = vec![text.to_owned()];
+    let mut open = vec![all.to_owned()];
     while let Some(text) = open.pop() {
         let Some((start, end, commas)) = braces(&text)? else {
             done.push(text);
@@ -262,10 +258,7 @@ fn expand(text: &str) -> Result<Vec<String>> {
             from = to + 1;
         }
         if open.len() + done.len() > ALTERNATIVES {
-            return Err(wrong(
-                &text,
-                &format!("its braces stand for more than {ALTERNATIVES} names"),
-            ));
+            return Err(wrong(all, &format!("its braces stand for over {ALTERNATIVES} names")));
         }
     }
     Ok(done)
@@ -414,11 +407,14 @@ mod tests {
             assert_eq!(pattern(text).matches(path), expected, "{text} and {path}");
         };
         check("src", "src", true);
+        check("src", "src/a.rs", false);
+        check("src/", "src", true);
         check("src/", "src/db/pool.rs", true);
         check("src", "src2", false);
         check("src/**", "src/db/pool.rs", true);
         check("src/**", "src", false);
-        check("src/*", "src/db/pool.rs", true);
+        check("src/*", "src/db/pool.rs", false);
+        check("src/*/", "src/db/pool.rs", true);
         check("*.rs", "src/a.rs", false);
         check("**/*.rs", "a.rs", true);
         check("**/*.rs", "src/db/a.rs", true);
@@ -449,7 +445,10 @@ mod tests {
         };
         check("src/a.rs", "src/a.rs", true);
         check("src/a.rs", "src/b.rs", false);
-        check("src", "src/db/pool.rs", true);
+        check("src/", "src/db/pool.rs", true);
+        check("src", "src/db/pool.rs", false);
+        check("Makefile", "**/*.py", false);
+        check("Makefile/", "**/*.py", true);
         check("src/db", "src/dbx", false);
         check("src/*.rs", "src/a*", true);
         check("src/*.rs", "src/*.py", false);
@@ -515,19 +514,24 @@ mod tests {
             names.truncate(3);
             names
         });
-        anywhere
-            .prop_filter("a path is not empty", |names| !names.is_empty())
-            .prop_map(|names| names.join("/"))
+        let ends = prop_oneof![Just(""), Just("/")];
+        (anywhere, ends)
+            .prop_filter("a path is not empty", |(names, _)| !names.is_empty())
+            .prop_map(|(names, end)| names.join("/") + end)
     }
 
-    /// Which of the paths a pattern matches, by the library's own matcher of a whole pattern; what
-    /// is below a match matches.
+    /// Which of the paths a pattern matches, by the library's own matcher of a whole pattern; where
+    /// that ends as a folder, what is below a match matches.
     fn matched(text: &str, paths: &[(Option<usize>, String)]) -> Vec<bool> {
-        let glob = globset::GlobBuilder::new(text).literal_separator(true).build().unwrap();
+        let (glob, is_folder) = match text.strip_suffix('/') {
+            Some(glob) => (glob, true),
+            None => (text, false),
+        };
+        let glob = globset::GlobBuilder::new(glob).literal_separator(true).build().unwrap();
         let glob = glob.compile_matcher();
         let mut matched: Vec<bool> = Vec::with_capacity(paths.len());
         for (folder, path) in paths {
-            let below = folder.is_some_and(|folder| matched[folder]);
+            let below = is_folder && folder.is_some_and(|folder| matched[folder]);
             matched.push(below || glob.is_match(path));
         }
         matched

@@ -70,7 +70,7 @@ impl Tx<'_> {
     pub fn has_run_out_for(&self, holder: MemberId, pattern: &str, now: Time) -> Result<bool> {
         let mut statement = self.conn.prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM reservation
-                            WHERE member_id = ?1 AND pattern = ?2
+                            WHERE member_id = ?1 AND rtrim(pattern, '/') = rtrim(?2, '/')
                               AND ended_at IS NULL AND ends_at <= ?3)",
         )?;
         Ok(statement.query_row(params![holder.0, pattern, now.0], |row| row.get(0))?)
@@ -102,19 +102,14 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// It holds until then, for this reason and in this checkout.
-    pub fn renew_reservation(
-        &self,
-        id: ReservationId,
-        checkout: &str,
-        reason: &str,
-        ends_at: Time,
-    ) -> Result<()> {
+    /// It is what it would be if it were made now, but for its beginning.
+    pub fn renew_reservation(&self, id: ReservationId, new: &NewReservation<'_>) -> Result<()> {
         self.writing()?
             .prepare_cached(
-                "UPDATE reservation SET checkout = ?2, reason = ?3, ends_at = ?4 WHERE id = ?1",
+                "UPDATE reservation SET pattern = ?2, checkout = ?3, reason = ?4, ends_at = ?5
+                 WHERE id = ?1",
             )?
-            .execute(params![id.0, checkout, reason, ends_at.0])?;
+            .execute(params![id.0, new.pattern, new.checkout, new.reason, new.ends_at.0])?;
         Ok(())
     }
 
@@ -129,7 +124,8 @@ impl Tx<'_> {
     pub fn reservation_ended(&self, holder: MemberId, pattern: &str) -> Result<Option<Time>> {
         let mut statement = self.conn.prepare_cached(
             "SELECT ended_at FROM reservation
-             WHERE member_id = ?1 AND pattern = ?2 AND ended_at IS NOT NULL
+             WHERE member_id = ?1 AND rtrim(pattern, '/') = rtrim(?2, '/')
+               AND ended_at IS NOT NULL
              ORDER BY id DESC LIMIT 1",
         )?;
         Ok(statement.query_row(params![holder.0, pattern], |row| row.get(0)).optional()?.map(Time))

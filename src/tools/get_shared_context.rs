@@ -139,6 +139,9 @@ impl Entry {
     }
 }
 
+/// For the first line, and the lines that say what is left out.
+const COUNTS_BYTES: usize = 200;
+
 /// Of all keys: their headers first, then short values, in the order of the keys, as far as a
 /// result has room.
 impl fmt::Display for Output {
@@ -149,7 +152,7 @@ impl fmt::Display for Output {
             [_] => f.write_str("1 key")?,
             entries => write!(f, "{} keys", entries.len())?,
         }
-        let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES;
+        let mut room = limits::RESULT_BYTES - limits::ASIDE_BYTES - COUNTS_BYTES;
         let mut headers = Vec::new();
         for entry in &self.entries {
             let header = entry.header(self.now);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, Tool, sit};
+use super::{Access, Cx, Tool, reserve_files::same_place, sit};
 use crate::{
     domain::limits,
     error::{Error, Result},
@@ -73,7 +73,8 @@ fn named<'a>(
         // A link, or a folder, may have come or gone since: then it is as it was written.
         let meant = cx.workspace.pattern(written);
         let is_meant = |pattern: &str| {
-            pattern == written || meant.as_ref().is_ok_and(|meant| meant == pattern)
+            same_place(pattern, written)
+                || meant.as_ref().is_ok_and(|meant| same_place(meant, pattern))
         };
         if let Some(it) = mine.iter().find(|it| is_meant(&it.pattern)) {
             if released.iter().all(|other| other.id != it.id) {

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         limits, message,
         pattern::Pattern,
-        time::{Age, MINUTE, Time},
+        time::{MINUTE, Time},
     },
     error::{Error, Result},
     store::{NewReservation, Reservation},
@@ -109,7 +109,7 @@ fn asked(cx: &Cx<'_>, paths: &[String]) -> Result<Vec<Asked>> {
     let mut asked: Vec<Asked> = Vec::new();
     for written in paths {
         let pattern = Pattern::parse(&cx.workspace.pattern(written)?)?;
-        if asked.iter().all(|other| other.pattern.as_str() != pattern.as_str()) {
+        if asked.iter().all(|other| !same_place(other.pattern.as_str(), pattern.as_str())) {
             asked.push(Asked { pattern, written: written.clone() });
         }
     }
@@ -135,13 +135,12 @@ fn check_free(cx: &Cx<'_>, asked: &[Asked], others: &[Reservation]) -> Result<()
     for (pattern, theirs) in conflicts.iter().take(NAMED) {
         let holder = cx.found(cx.tx.member(theirs.holder)?);
         let name = holder.member.name.to_string();
-        let what = if *pattern == theirs.pattern {
-            sanitize::field(pattern)
-        } else {
-            format!("{}, by way of {},", sanitize::field(pattern), sanitize::field(&theirs.pattern))
-        };
-        let left = left(theirs.ends_at, cx.now);
-        let mut line = format!("{what} is reserved by {name} ({}) for {left} more", holder.state);
+        let mut line =
+            format!("{} is reserved by {name} ({})", sanitize::field(pattern), holder.state);
+        if *pattern != theirs.pattern {
+            line.extend([" as ", &sanitize::field(&theirs.pattern)]);
+        }
+        line.extend([" for ", &left(theirs.ends_at, cx.now), " more"]);
         if theirs.checkout != cx.checkout() {
             line.extend([", from ", &sanitize::field(&theirs.checkout)]);
         }
@@ -163,7 +162,8 @@ fn check_free(cx: &Cx<'_>, asked: &[Asked], others: &[Reservation]) -> Result<()
 }
 
 fn check_count(asked: &[Asked], mine: &[Reservation]) -> Result<()> {
-    let is_new = |asked: &&Asked| mine.iter().all(|it| it.pattern != asked.pattern.as_str());
+    let is_new =
+        |asked: &&Asked| mine.iter().all(|it| !same_place(&it.pattern, asked.pattern.as_str()));
     let n_reserved = mine.len() + asked.iter().filter(is_new).count();
     if n_reserved > limits::RESERVATIONS {
         return Err(Error::refused(format!(
@@ -187,11 +187,18 @@ fn store(
     let mut reserved = Vec::with_capacity(asked.len());
     for Asked { pattern, written } in asked {
         let pattern = pattern.as_str().to_owned();
-        let old = mine.iter().find(|it| it.pattern == pattern);
+        let old = mine.iter().find(|it| same_place(&it.pattern, &pattern));
         let ends_at = old.map_or(ends_at, |old| old.ends_at.max(ends_at));
         if let Some(old) = old {
             let reason = reason.unwrap_or(&old.reason);
-            cx.tx.renew_reservation(old.id, &checkout, reason, ends_at)?;
+            let new = NewReservation {
+                holder: cx.me.id,
+                pattern: &pattern,
+                checkout: &checkout,
+                reason,
+                ends_at,
+            };
+            cx.tx.renew_reservation(old.id, &new)?;
         } else {
             let new = NewReservation {
                 holder: cx.me.id,
@@ -202,16 +209,27 @@ fn store(
             };
             cx.tx.insert_reservation(&new, cx.now)?;
         }
-        let written = Some(written).filter(|written| *written != pattern);
+        // A path that only gets shorter needs no word.
+        let is_other = !written.trim_end_matches('/').ends_with(pattern.trim_end_matches('/'));
+        let written = Some(written).filter(|_| is_other);
         reserved.push(Reserved { pattern, renewed: old.is_some(), ends_at, written });
     }
     Ok(reserved)
 }
 
-/// How long a reservation holds yet, in minutes, rounded up.
-pub(super) fn left(ends_at: Time, now: Time) -> String {
+/// How long a reservation holds yet, rounded up to whole minutes: `60 min`, `23 h 30 min`.
+fn left(ends_at: Time, now: Time) -> String {
     let minutes = (ends_at.since(now).0 + MINUTE - 1) / MINUTE;
-    Age(minutes * MINUTE).to_string()
+    match (minutes / 60, minutes % 60) {
+        (0..=1, _) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Whether two patterns are of one place: what had yet to be made may have become a file.
+pub(super) fn same_place(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 impl Cx<'_> {

@@ -46,13 +46,24 @@ impl Workspace {
         if !is_absolute && !inside.starts_with("./") {
             self.check_meant(&inside, &names)?;
         }
-        let found = self.follow_names(written, &names)?;
+        let (found, is_folder) = self.follow_names(written, &names)?;
         // As in a .gitignore: a pattern without a folder is for all folders.
         let is_anywhere = names.len() == 1 && !is_absolute && !inside.starts_with("./");
-        Ok(match found.as_slice() {
-            [] => "**".to_owned(),
-            [Name { text, plain: false }] if is_anywhere && text != "**" => format!("**/{text}"),
-            names => names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join("/"),
+        let prefix = match found.as_slice() {
+            [] => return Ok("**".to_owned()),
+            [Name { text, plain: false }] if is_anywhere && text != "**" => "**/",
+            _ => "",
+        };
+        let texts: Vec<&str> = found.iter().map(|name| name.text.as_str()).collect();
+        let text = prefix.to_owned() + &texts.join("/");
+        Ok(match (is_folder, texts.last()) {
+            // What is there is known to be a file or a folder.
+            (Some(false), _) | (None, Some(&"**")) => text,
+            // All that is in a folder, and below.
+            (None, Some(&"*")) if !inside.ends_with('/') => text + "*",
+            // A name without an ending may be a folder's.
+            (None, Some(last)) if !inside.ends_with('/') && has_ending(last) => text,
+            _ => text + "/",
         })
     }
 
@@ -98,7 +109,8 @@ impl Workspace {
     }
 
     /// What is there by its very name, with links followed; behind it what is a pattern, or new.
-    fn follow_names(&self, written: &str, names: &[&str]) -> Result<Vec<Name>> {
+    /// Where all of it is there, whether it is a folder.
+    fn follow_names(&self, written: &str, names: &[&str]) -> Result<(Vec<Name>, Option<bool>)> {
         let mut found: Vec<Name> = Vec::new();
         let mut real = Some(self.top.clone());
         for name in names {
@@ -117,7 +129,7 @@ impl Workspace {
                 found.push(Name { text: (*name).to_owned(), plain });
             }
         }
-        Ok(found)
+        Ok((found, real.map(|real| real.is_dir())))
     }
 
     fn follow(&self, written: &str, path: &Path) -> Result<PathBuf> {
@@ -140,6 +152,11 @@ struct Name {
     text: String,
     /// It stands for itself alone.
     plain: bool,
+}
+
+/// `pool.rs` has an ending; `.hidden` has none.
+fn has_ending(name: &str) -> bool {
+    name.trim_start_matches('.').contains('.')
 }
 
 /// The path of a name in a folder, as it is written or without its escapes, if it is there.

@@ -218,6 +218,8 @@ fn json_of_every_tool_is_one_document() {
             "heartbeat" => &["heartbeat", "busy"],
             "show" => &["show", "1"],
             "wait" => &["wait", "--timeout-seconds", "0"],
+            "share" => &["share", "api/login", "POST /login"],
+            "reserve" => &["reserve", "src/**", "Cargo.toml"],
             command => &[command],
         };
         let args = [args, &["--as", "ada", "--json"]].concat();
