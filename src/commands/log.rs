@@ -153,10 +153,29 @@ fn as_text(line: &LogLine, plain: bool) -> String {
         "message.read" => format!("{at} {actor} read {detail}"),
         "message.unhanded" => format!("{at} {actor} did not get {detail}: unread again"),
         "message.sent" => format!("{at} {actor} sent a message that is gone"),
+        "context.shared" | "context.removed" => {
+            let (version, key) = detail.split_once(' ').unwrap_or(("", detail));
+            let key = sanitize::field(key);
+            match line.kind.as_str() {
+                "context.shared" => format!("{at} {actor} shared {key}, version {version}"),
+                _ => format!("{at} {actor} removed {key} from the shared context"),
+            }
+        }
+        "reservation.made" => format!("{at} {actor} reserved {}", fields(detail)),
+        "reservation.released" => format!("{at} {actor} released {}", fields(detail)),
+        "reservation.ran_out" => {
+            format!("{at} the time was over for which {actor} had reserved {}", fields(detail))
+        }
+        "reservation.lapsed" => format!("{at} {actor} is gone and lost {}", fields(detail)),
         "table.reset" => format!("{at} {actor} reset the table"),
         // A newer version wrote it.
         other => format!("{at} {actor} {} {}", sanitize::field(other), sanitize::field(detail)),
     }
+}
+
+/// Fields, of which each is a line.
+fn fields(lines: &str) -> String {
+    lines.split('\n').map(sanitize::field).collect::<Vec<_>>().join(", ")
 }
 
 fn as_json(line: &LogLine) -> serde_json::Value {

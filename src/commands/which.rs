@@ -75,6 +75,8 @@ mod tests {
             warnings: vec!["`/q` was passed over".to_owned()],
             checkout: PathBuf::from("/p"),
             branch: Some("main".to_owned()),
+            top: PathBuf::from("/p"),
+            cwd: PathBuf::from("/p"),
         }
     }
 

@@ -26,6 +26,10 @@ impl SessionId {
     pub const NOBODY: SessionId = SessionId(-1);
 }
 
+/// A reservation's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ReservationId(pub i64);
+
 /// A task, shown as `T7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

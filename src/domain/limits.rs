@@ -46,3 +46,19 @@ pub const QUOTE_BYTES: usize = 2_000;
 pub const OPEN_TASKS: i64 = 200;
 /// Lines of a task's history that are looked at, from its end and from its beginning.
 pub const HISTORY_LINES: i64 = 100;
+/// Characters of a key of the shared context.
+pub const KEY_CHARS: usize = 128;
+/// Bytes of a value of the shared context.
+pub const VALUE_BYTES: usize = 64 * 1024;
+/// Bytes of a value as one result shows it: what is over is left out, and counted.
+pub const VALUE_SHOWN_BYTES: usize = 20_000;
+/// Bytes of a value as the list of all keys shows it: of a longer one, only its size.
+pub const VALUE_LISTED_BYTES: usize = 1_000;
+/// Paths in one call of `reserve_files`.
+pub const RESERVED_AT_ONCE: usize = 50;
+/// Reservations that one member may have.
+pub const RESERVATIONS: usize = 200;
+/// Minutes that a reservation holds, unless the caller asks for another number.
+pub const RESERVED_MINUTES: i64 = 60;
+/// Minutes at most: a day.
+pub const RESERVED_MINUTES_MAX: i64 = 1440;

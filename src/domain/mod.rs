@@ -7,5 +7,6 @@ pub mod limits;
 pub mod member;
 pub mod message;
 pub mod name;
+pub mod pattern;
 pub mod task;
 pub mod time;

@@ -365,6 +365,8 @@ impl Tx<'_> {
             "UPDATE task SET assignee_id = ?2 WHERE assignee_id = ?1",
             "UPDATE reservation SET member_id = ?2 WHERE member_id = ?1 AND ended_at IS NULL",
             "UPDATE message SET about_id = ?2 WHERE about_id = ?1",
+            "UPDATE member SET context_seen = max(context_seen,
+                 (SELECT context_seen FROM member WHERE id = ?1)) WHERE id = ?2",
         ] {
             conn.prepare_cached(sql)?.execute([old.0, new.0])?;
         }

@@ -5,9 +5,11 @@
 //! Nothing but `SQLite` ever opens the database file: see `platform::file_id`.
 
 mod companions;
+mod context;
 mod events;
 mod members;
 mod messages;
+mod reservations;
 mod schema;
 mod table;
 mod tasks;
@@ -21,9 +23,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 pub use self::{
     companions::beside,
+    context::{ContextChange, ContextEntry},
     events::{Event, LogLine},
     members::{Joining, Member, Session},
     messages::{Filter, Found, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
 };
 use crate::{

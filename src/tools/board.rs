@@ -290,5 +290,5 @@ pub(super) fn quoted(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    sanitize::fence_within(text, limits::QUOTE_BYTES)
+    sanitize::fence_cut(text, limits::QUOTE_BYTES)
 }

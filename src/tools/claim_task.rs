@@ -210,7 +210,7 @@ impl fmt::Display for Output {
         }
         if !self.result.is_empty() {
             let room = limits::QUOTE_BYTES;
-            write!(f, "\nresult so far:\n{}", sanitize::fence_within(&self.result, room))?;
+            write!(f, "\nresult so far:\n{}", sanitize::fence_cut(&self.result, room))?;
         }
         Ok(())
     }

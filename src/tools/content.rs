@@ -61,31 +61,81 @@ impl Args for Content {
 
 impl FromArgMatches for Content {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Content, clap::Error> {
-        let given = words(matches).1;
-        let text = match (matches.get_one::<PathBuf>("body_file"), given.map(String::as_str)) {
-            (Some(_), Some(_)) => {
-                return Err(clap::Error::raw(
-                    ErrorKind::ArgumentConflict,
-                    "the text is given twice, as an argument and with --body-file",
-                ));
-            }
-            (Some(path), None) => std::fs::File::open(path)
-                .and_then(read)
-                .map_err(|err| unreadable(&Error::io("read", path, err)))?,
-            (None, Some("-")) => stdin().map_err(|err| unreadable(&err))?,
-            (None, Some(text)) => text.to_owned(),
-            (None, None) => {
-                return Err(clap::Error::raw(
-                    ErrorKind::MissingRequiredArgument,
-                    "the text is missing: give it as TEXT, as `-` on stdin, or with --body-file",
-                ));
-            }
-        };
-        Ok(Content(text))
+        text_of(matches, words(matches).1).map(Content)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Content::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The text that is given as an argument, on stdin or in a file.
+fn text_of(matches: &ArgMatches, given: Option<&String>) -> Result<String, clap::Error> {
+    match (matches.get_one::<PathBuf>("body_file"), given.map(String::as_str)) {
+        (Some(_), Some(_)) => Err(clap::Error::raw(
+            ErrorKind::ArgumentConflict,
+            "the text is given twice, as an argument and with --body-file",
+        )),
+        (Some(path), None) => std::fs::File::open(path)
+            .and_then(read)
+            .map_err(|err| unreadable(&Error::io("read", path, err))),
+        (None, Some("-")) => stdin().map_err(|err| unreadable(&err)),
+        (None, Some(text)) => Ok(text.to_owned()),
+        (None, None) => Err(clap::Error::raw(
+            ErrorKind::MissingRequiredArgument,
+            "the text is missing: give it as an argument, as `-` on stdin, or with --body-file",
+        )),
+    }
+}
+
+/// What a key of the shared context is to hold.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct SharedValue(pub String);
+
+impl schemars::JsonSchema for SharedValue {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SharedValue".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+impl Args for SharedValue {
+    fn augment_args(command: Command) -> Command {
+        command
+            .arg(
+                Arg::new("value")
+                    .value_name("VALUE")
+                    .allow_hyphen_values(true)
+                    .help("At most 64 KiB; empty removes it; `-` reads it from stdin"),
+            )
+            .arg(
+                Arg::new("body_file")
+                    .long("body-file")
+                    .value_name("FILE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("Take the value from a file"),
+            )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        SharedValue::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SharedValue {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SharedValue, clap::Error> {
+        text_of(matches, matches.get_one::<String>("value")).map(SharedValue)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = SharedValue::from_arg_matches(matches)?;
         Ok(())
     }
 }

@@ -42,6 +42,16 @@ impl Tool for Deregister {
             .hint("the agent itself leaves with its tool deregister"));
         }
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?.count;
+        let mut held = cx.tx.reservations(cx.now)?;
+        held.retain(|it| it.holder == cx.me.id);
+        for reservation in &held {
+            cx.tx.end_reservation(reservation.id, cx.now)?;
+        }
+        if !held.is_empty() {
+            let names: Vec<&str> = held.iter().map(|it| it.pattern.as_str()).collect();
+            let names = names.join("\n");
+            log::member(cx.tx, &cx.me.name, "reservation.released", Some(&names), cx.now)?;
+        }
         cx.tx.leave(cx.me.id, cx.now)?;
         log::member(cx.tx, &cx.me.name, "member.left", None, cx.now)?;
         // A wait of its own that is under way ends.

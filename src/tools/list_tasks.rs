@@ -253,7 +253,7 @@ impl fmt::Display for InFull {
                 continue;
             }
             let other = sizes.get(1 - n).copied().unwrap_or(0).min(for_texts / 2);
-            let shown = sanitize::fence_within(text, for_texts - other);
+            let shown = sanitize::fence_cut(text, for_texts - other);
             write!(f, "\n{what}:\n{shown}")?;
             room = room.saturating_sub(shown.len() + what.len() + 3);
         }
@@ -329,7 +329,7 @@ impl Entry {
             Some((words, Some(text))) => {
                 let head = format!("{ago}: {by} {words}");
                 let room = room.saturating_sub(head.len() + 1);
-                format!("{head}\n{}", sanitize::fence_within(text, room))
+                format!("{head}\n{}", sanitize::fence_cut(text, room))
             }
             None => format!("{ago}: {by} {}", sanitize::field(&self.what)),
         }

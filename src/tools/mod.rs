@@ -12,7 +12,9 @@ mod create_task;
 mod deregister;
 mod desk;
 mod get_messages;
+mod get_shared_context;
 mod heartbeat;
+mod lapse;
 mod list_members;
 mod list_tasks;
 mod log;
@@ -20,8 +22,11 @@ mod message_status;
 mod notices;
 mod recipients;
 mod register;
+mod release_files;
+mod reserve_files;
 mod schema;
 mod send_message;
+mod share_context;
 mod sit;
 mod update_task;
 mod wait_for_messages;
@@ -46,6 +51,7 @@ use crate::{
     seat::Seats,
     store::{Handing, Tx},
     view::text::Front,
+    workspace::Workspace,
 };
 
 /// All tools, in the order in which help and `tools/list` show them.
@@ -63,6 +69,10 @@ pub const TABLE: &[Entry] = &[
     entry::<list_tasks::ListTasks>(),
     entry::<claim_task::ClaimTask>(),
     entry::<update_task::UpdateTask>(),
+    entry::<share_context::ShareContext>(),
+    entry::<get_shared_context::GetSharedContext>(),
+    entry::<reserve_files::ReserveFiles>(),
+    entry::<release_files::ReleaseFiles>(),
 ];
 
 /// What a call does to the table beside the caller's heartbeat.
@@ -107,6 +117,8 @@ pub struct Cx<'a> {
     pub now: Time,
     pub me: Me,
     pub seats: &'a Seats,
+    /// Where the caller stands.
+    pub workspace: &'a Workspace,
     pub front: Front,
     /// Messages per member and minute; 0 for no limit.
     pub max_per_minute: u32,

@@ -180,7 +180,7 @@ impl<'a> Wish<'a> {
 
     /// Comment and result, as a notice quotes them.
     fn quoted(&self) -> String {
-        let quoted = |text: &str, room| sanitize::fence_within(text, room);
+        let quoted = |text: &str, room| sanitize::fence_cut(text, room);
         match (self.comment, self.result) {
             (Some(comment), Some(result)) => {
                 let room = limits::QUOTE_BYTES / 2;

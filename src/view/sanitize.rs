@@ -37,21 +37,36 @@ pub fn fence(body: &str) -> String {
     shown
 }
 
-/// A long text as it is shown, as far as so many bytes go; a last line says how much is left out.
-pub fn fence_within(text: &str, room: usize) -> String {
+/// A text behind its fence, as far as there is room for; and how many bytes of it that leaves out. It
+/// is cut behind a line, where one ends late enough, else between two characters.
+pub fn fence_within(text: &str, room: usize) -> (String, usize) {
     let whole = fence(text);
     if whole.len() <= room {
-        return whole;
+        return (whole, 0);
     }
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    let part = |end: &usize| text.get(..*end).unwrap_or_default();
-    let n_fitting = ends.partition_point(|end| fence(part(end)).len() + REST_BYTES <= room);
-    let shown = ends.get(n_fitting.saturating_sub(1)).map_or("", part);
-    format!("{}\n({} more bytes are not shown here)", fence(shown), text.len() - shown.len())
+    let cut = |end: usize| text.get(..end).unwrap_or_default();
+    let n_fit = ends.partition_point(|end| fence(cut(*end)).len() <= room);
+    let end = n_fit.checked_sub(1).and_then(|at| ends.get(at)).copied().unwrap_or(0);
+    let shown = match cut(end).rfind('\n') {
+        Some(line_end) if line_end >= end / 2 => cut(line_end),
+        _ => cut(end),
+    };
+    (fence(shown), text.len() - shown.len())
 }
 
-/// Room for the line that says how much is left out.
-const REST_BYTES: usize = 48;
+/// A long text as it is shown, as far as so many bytes go; a last line says how much is left out.
+pub fn fence_cut(text: &str, room: usize) -> String {
+    /// Room for the line that says how much is left out.
+    const REST_BYTES: usize = 48;
+    match fence_within(text, room) {
+        (whole, 0) => whole,
+        _ => {
+            let (part, n_left) = fence_within(text, room.saturating_sub(REST_BYTES));
+            format!("{part}\n({n_left} more bytes are not shown here)")
+        }
+    }
+}
 
 /// A one-line field as it is shown: in backticks, line ends and backticks escaped too.
 pub fn field(text: &str) -> String {

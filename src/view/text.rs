@@ -163,3 +163,16 @@ pub fn list<T: AsRef<str>>(words: &[T], at_most: usize) -> String {
 pub fn seconds_left(left: Age) -> String {
     format!("{} s", (left.0 + 999) / 1000)
 }
+
+/// Bytes with their unit: `1 byte`, `1,234 bytes`.
+pub fn bytes(n: usize) -> String {
+    let digits = n.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    format!("{shown} {}", if n == 1 { "byte" } else { "bytes" })
+}

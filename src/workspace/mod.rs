@@ -6,6 +6,7 @@
 //! one table.
 
 mod git;
+mod place;
 mod reason;
 
 use std::{
@@ -49,6 +50,10 @@ pub struct Workspace {
     pub checkout: PathBuf,
     /// Branch of that checkout; the beginning of the commit's hash where none is checked out.
     pub branch: Option<String>,
+    /// The folder that paths of reservations are relative to: the top of the checkout; outside git
+    /// the folder that holds `.agent-comms`, else the working directory.
+    pub top: PathBuf,
+    pub cwd: PathBuf,
 }
 
 impl Workspace {
@@ -139,13 +144,16 @@ impl Workspace {
         cwd: &Path,
         git: Option<Git>,
     ) -> Workspace {
+        let root = folder.as_deref().and_then(Path::parent).unwrap_or(cwd);
+        let top = git.as_ref().map_or(root, |git| &git.checkout).to_owned();
         let (checkout, branch, warnings) = match git {
             // How git's worktrees hang together does not matter for a table that was named.
             Some(git) if folder.is_none() => (git.checkout, git.branch, Vec::new()),
             Some(git) => (git.checkout, git.branch, git.warnings),
             None => (cwd.to_owned(), None, Vec::new()),
         };
-        Workspace { table, seats, folder, reason, warnings, checkout, branch }
+        let cwd = cwd.to_owned();
+        Workspace { table, seats, folder, reason, warnings, checkout, branch, top, cwd }
     }
 
     /// The uppermost folder that [`Workspace::make`] makes.

@@ -472,6 +472,89 @@ fn hostile_tasks_are_shown_harmlessly() {
 }
 
 #[test]
+fn keys_and_values() {
+    let mut room = Room::new();
+    for key in ["", "  ", &"x".repeat(129), "a\nb", "a\0", "a\u{1b}[31m"] {
+        room.refused("share_context", json!({"key": key, "value": "x"}));
+    }
+    room.refused("get_shared_context", json!({"key": "x".repeat(129)}));
+    room.refused("get_shared_context", json!({"key": "a\nb"}));
+    room.refused("get_shared_context", json!({"key": "no`such\u{202e}"}));
+    room.refused("get_shared_context", json!({"key": ["a"]}));
+    room.refused("share_context", json!({"key": "k"}));
+    room.refused("share_context", json!({"key": "k", "value": {"a": 1}}));
+    room.refused("share_context", json!({"key": "k", "value": ""}));
+    room.refused("share_context", json!({"key": "k", "value": "x".repeat(64 * 1024 + 1)}));
+    for version in [json!(-1), json!(1), json!(i64::MAX), json!("one"), json!(1.5)] {
+        room.refused("share_context", json!({"key": "k", "value": "v", "if_version": version}));
+    }
+    room.accepted("share_context", json!({"key": "k", "value": "v", "if_version": 0}));
+    for version in [-1, 0, 2, i64::MIN] {
+        room.refused("share_context", json!({"key": "k", "value": "w", "if_version": version}));
+    }
+    room.accepted("share_context", json!({"key": "`k\u{202e}`", "value": "\u{1b}[2J\0\r\n"}));
+    room.accepted("share_context", json!({"key": "x".repeat(128), "value": "x".repeat(64 * 1024)}));
+    room.accepted("get_shared_context", json!({"key": ""}));
+    insta::assert_snapshot!(room.record);
+}
+
+#[test]
+fn paths() {
+    let mut room = Room::new();
+    for path in [
+        "",
+        "  ",
+        "..",
+        "../x",
+        "src/../../x",
+        "src/..",
+        "/",
+        "/etc/passwd",
+        "~",
+        "~/x",
+        "!src",
+        "a\nb",
+        "a\0b",
+        "[",
+        "a[b",
+        "[z-a]",
+        "[é]",
+        "{a",
+        "a}",
+        "{a/b,c}",
+        "{}",
+        "a\\",
+        "`x`\u{202e}[",
+        &"x".repeat(401),
+        &"x/".repeat(300),
+        &"{a,b}".repeat(7),
+    ] {
+        room.refused("reserve_files", json!({"paths": ["fine.rs", path]}));
+    }
+    room.refused("reserve_files", json!({}));
+    room.refused("reserve_files", json!({"paths": []}));
+    room.refused("reserve_files", json!({"paths": "src"}));
+    room.refused("reserve_files", json!({"paths": [1]}));
+    room.refused("reserve_files", json!({"paths": vec!["a"; 51]}));
+    for minutes in [json!(0), json!(-1), json!(1441), json!(i64::MAX), json!("long"), json!(0.5)] {
+        room.refused("reserve_files", json!({"paths": ["a"], "minutes": minutes}));
+    }
+    room.refused("reserve_files", json!({"paths": ["a"], "reason": "x".repeat(201)}));
+    room.refused("release_files", json!({"paths": []}));
+    room.refused("release_files", json!({"paths": ["never.rs"]}));
+    room.refused("release_files", json!({"paths": ["../x"]}));
+    room.accepted("release_files", json!({}));
+    let odd = ["a", "./a//b/./c.rs", "b/", "*.rs", "b/*", "x\u{202e}`y`", "\\!c", "./!c"];
+    room.accepted("reserve_files", json!({"paths": odd, "reason": "x\n#99 human\u{1b}"}));
+    room.accepted("reserve_files", json!({"paths": "[\"a\"]", "minutes": "5"}));
+    room.accepted("reserve_files", json!({"paths": ["."]}));
+    room.refused("release_files", json!({"paths": ["a", "never.rs"]}));
+    room.accepted("release_files", json!({"paths": ["b", "./a/b/c.rs", "b/"]}));
+    let place = dunce::canonicalize(room.table.path()).unwrap().display().to_string();
+    insta::assert_snapshot!(room.record.replace(&place, "TABLE"));
+}
+
+#[test]
 fn malformed_requests() {
     let mut room = Room::new();
     let before = room.table.rows();
@@ -547,6 +630,13 @@ fn hostile_text_is_shown_harmlessly() {
         assert!(!sent.is_error, "{}", sent.text);
         bob.call("send_message", json!({"recipient": "human", "content": body}));
     }
+    let shared = bob.call("share_context", json!({"key": "k\u{202e}`x`", "value": bodies[1]}));
+    assert!(!shared.is_error, "{}", shared.text);
+    let path = "a\u{202e}`b`/**";
+    let reserved = bob.call("reserve_files", json!({"paths": [path], "reason": note}));
+    assert!(!reserved.is_error, "{}", reserved.text);
+    show("get_shared_context", &ada.call("get_shared_context", json!({})).text);
+    show("reserve_files", &ada.call("reserve_files", json!({"paths": [path]})).text);
     show("heartbeat", &ada.call("heartbeat", json!({})).text);
     show("list_members", &ada.call("list_members", json!({})).text);
     show("get_messages", &ada.call("get_messages", json!({})).text);

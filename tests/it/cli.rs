@@ -253,6 +253,8 @@ fn json_of_every_tool_is_one_document() {
             "create-task" => &["create-task", "one", "--priority", "high"],
             "update-task" => &["update-task", "T1", "--status", "done", "--comment", "as said"],
             "wait" => &["wait", "--timeout-seconds", "0"],
+            "share" => &["share", "api/login", "POST /login"],
+            "reserve" => &["reserve", "src/**", "Cargo.toml"],
             command => &[command],
         };
         let args = [args, &["--as", "ada", "--json"]].concat();

@@ -17,6 +17,8 @@ mod bad_input;
 mod cancel;
 // The command line: help, exit codes, who speaks, stdout and stderr.
 mod cli;
+// The shared context.
+mod context;
 // What models are shown, and what the tables and the README promise.
 mod contract;
 // The program dies at any place, or panics.
@@ -40,6 +42,8 @@ mod race;
 // The table is deleted or replaced under sessions.
 #[cfg(unix)]
 mod replaced;
+// Reservations of files.
+mod reservations;
 // Transcripts, each played in process, as commands and over MCP.
 mod scripts;
 // Which messages a search finds, and how long that takes.
@@ -51,3 +55,9 @@ mod sessions;
 mod support;
 // Rules about the sources themselves.
 mod tidy;
+
+/// Whether the same tests are to do more of it: `TEAM_TABLE_SLOW_TESTS=1`.
+#[expect(clippy::disallowed_methods, reason = "a switch for whoever runs the tests")]
+fn runs_long() -> bool {
+    std::env::var_os("TEAM_TABLE_SLOW_TESTS").is_some_and(|value| value == "1")
+}

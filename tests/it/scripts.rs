@@ -345,8 +345,16 @@ impl Stage {
 fn as_command_line(entry: &Entry, arguments: &Map<String, Value>) -> Vec<String> {
     let command = (entry.clap)();
     let (mut options, mut positional) = (vec![entry.command.to_owned()], Vec::new());
+    let (mut n_lists, mut n_items) = (0, 0);
     for arg in command.get_arguments() {
         let Some(value) = arguments.get(arg.get_id().as_str()) else { continue };
+        let many = arg.get_num_args().is_some_and(|range| range.max_values() > 1);
+        if let (Value::Array(list), true, None) = (value, many, arg.get_long()) {
+            n_lists += 1;
+            positional.extend(list.iter().map(|item| item.as_str().unwrap().to_owned()));
+            n_items += list.len();
+            continue;
+        }
         let value = match value {
             Value::String(text) => text.clone(),
             Value::Array(list) => {
@@ -362,7 +370,8 @@ fn as_command_line(entry: &Entry, arguments: &Map<String, Value>) -> Vec<String>
             None => positional.push(value),
         }
     }
-    assert_eq!(options.len() + positional.len(), arguments.len() + 1, "{arguments:?}");
+    let n_given = options.len() + positional.len() + n_lists - n_items;
+    assert_eq!(n_given, arguments.len() + 1, "{arguments:?}");
     options.extend(positional);
     options
 }

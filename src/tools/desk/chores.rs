@@ -76,7 +76,7 @@ impl Desk {
             opened => opened?,
         }
         let Some(store) = &mut self.store else { return Ok(None) };
-        let (seats, front) = (&self.seats, self.front);
+        let (seats, workspace, front) = (&self.seats, &self.workspace, self.front);
         store
             .read(|tx| {
                 let human = tx
@@ -92,7 +92,7 @@ impl Desk {
                     epoch: tx.epoch()?,
                 };
                 let effects = Effects::default();
-                f(&Cx { tx, now, me, seats, front, max_per_minute: 0, effects })
+                f(&Cx { tx, now, me, seats, workspace, front, max_per_minute: 0, effects })
             })
             .map(Some)
     }

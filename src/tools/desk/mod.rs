@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, log,
+    Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, lapse, log,
     register::Register,
     sit::{self, Seated},
 };
@@ -123,6 +123,8 @@ pub struct Desk {
     to_confirm: Vec<Handing>,
     /// Handed out, and known never to have arrived.
     to_give_back: Vec<Handing>,
+    /// When this process looked for what lapses by itself.
+    looked: lapse::Looked,
 }
 
 /// What a transaction came to, to be taken over after its commit.
@@ -131,6 +133,7 @@ struct Outcome {
     effects: Effects,
     seated: Seated,
     badge: Option<String>,
+    looked: lapse::Looked,
     new_seat: bool,
     /// The heartbeat was written.
     beat: bool,
@@ -156,6 +159,7 @@ impl Desk {
             introduce: false,
             to_confirm: Vec::new(),
             to_give_back: Vec::new(),
+            looked: lapse::Looked::default(),
         }
     }
 
@@ -300,6 +304,7 @@ impl Desk {
             return Ok(());
         }
         self.store = None;
+        self.looked = lapse::Looked::default();
         let (table, note) = (&self.workspace.table, self.workspace.seats.join("log"));
         let store = match Store::open(table, &note) {
             Err(err) if err.kind() == Kind::NeedsWrite && turn.is_some() => {
@@ -323,6 +328,7 @@ impl Desk {
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
+        let looked = self.looked;
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
@@ -341,10 +347,14 @@ impl Desk {
                 now,
                 me: me(&seated, epoch),
                 seats: sitting.seats,
+                workspace: sitting.workspace,
                 front,
                 max_per_minute,
                 effects: Effects::default(),
             };
+            let looked = if writable { lapse::some(&mut cx, looked)? } else { looked };
+            // What lapsed has done so whether or not the call is refused.
+            let lapsed = std::mem::take(&mut cx.effects);
             let reply = match job {
                 Some(job) => tx.attempt(|| {
                     let reply = job.run(&mut cx)?;
@@ -360,16 +370,19 @@ impl Desk {
             if reply.is_err() {
                 cx.effects = Effects::default();
             }
+            cx.effects.ring.extend(lapsed.ring);
             let badge = badge(&cx, job)?;
             let (beat, heard) = (writable, job.is_some());
-            Ok(Outcome { reply, effects: cx.effects, seated, badge, new_seat, beat, heard })
+            let effects = cx.effects;
+            Ok(Outcome { reply, effects, seated, badge, looked, new_seat, beat, heard })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
-        let Outcome { reply, effects, mut seated, badge, new_seat, beat, heard } = outcome;
+        let Outcome { reply, effects, mut seated, badge, looked, new_seat, beat, heard } = outcome;
+        self.looked = looked;
         if new_seat {
             // What was to be said of a seat that it left unheard is said no more.
             self.introduce = seated.notices.is_empty();
