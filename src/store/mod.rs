@@ -6,6 +6,7 @@
 
 mod companions;
 mod events;
+mod history;
 mod members;
 mod messages;
 mod schema;
@@ -21,8 +22,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 pub use self::{
     companions::beside,
     events::{Event, LogLine},
+    history::{Filter, Found},
     members::{Joining, Member, Sitting},
-    messages::{Filter, Found, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
 };
 use crate::{
     error::{Error, Kind, Result},
