@@ -7,6 +7,7 @@
 mod companions;
 mod context;
 mod events;
+mod history;
 mod members;
 mod messages;
 mod reservations;
@@ -25,8 +26,9 @@ pub use self::{
     companions::beside,
     context::{ContextChange, ContextEntry},
     events::{Event, LogLine},
+    history::{Filter, Found},
     members::{Joining, Member, Session},
-    messages::{Filter, Found, Handing, NewMessage, Sent, Shown, Standing, Unread},
+    messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
     reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
 };

@@ -253,6 +253,17 @@ impl Tx<'_> {
         Ok(n_rows > 0)
     }
 
+    /// Who has tasks in progress.
+    pub fn task_holders(&self) -> Result<Vec<MemberId>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT DISTINCT assignee_id FROM task
+             WHERE assignee_id IS NOT NULL AND status = 'in_progress'
+               AND status NOT IN ('done', 'cancelled')",
+        )?;
+        let rows = statement.query_map([], |row| row.get(0).map(MemberId))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// What a member that is gone had in progress is pending again, and nobody's. Returns which.
     pub fn lapse_tasks_of(&self, member: MemberId, now: Time) -> Result<Vec<TaskId>> {
         let mut statement = self.writing()?.prepare_cached(

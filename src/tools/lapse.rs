@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use super::{Cx, log};
 use crate::{
     domain::{
-        id::MemberId,
+        id::{MemberId, TaskId},
         limits,
         member::State,
         time::{SECOND, Time},
     },
     error::Result,
-    store::{Member, Reservation},
+    store::{Event, Member, Reservation},
     view::{sanitize, text},
 };
 
@@ -71,9 +71,42 @@ fn gone(cx: &mut Cx<'_>) -> Result<()> {
             end(cx, &holder, &held, "reservation.lapsed", "you were gone")?;
         }
     }
-    // LEAD: connect the tasks here, for each member with tasks in progress that `is_gone`:
-    // `Tx::lapse_tasks_of(member, now) -> Result<Vec<TaskId>>`, with `cx.tell` to it and to the
-    // creators, then `cx.effects.told.clear()`.
+    for holder in cx.tx.task_holders()? {
+        let holder = cx.tx.member(holder)?;
+        if is_gone(cx, &holder) {
+            for task in cx.tx.lapse_tasks_of(holder.id, cx.now)? {
+                free(cx, &holder, task)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells of a task that nobody holds any more: who held it, and who made it.
+fn free(cx: &mut Cx<'_>, holder: &Member, id: TaskId) -> Result<()> {
+    let Some(task) = cx.tx.task(id)? else { return Ok(()) };
+    let event = Event {
+        actor: holder.name.as_str(),
+        kind: "task.lapsed",
+        message: None,
+        task: Some(id),
+        detail: Some("pending again: its holder is gone".to_owned()),
+    };
+    cx.tx.log(cx.now, &event)?;
+    let title = sanitize::field(&task.title);
+    let notice = format!(
+        "{id} {title} is pending again, since you were gone. claim_task takes it back, if nobody \
+         else has it by then."
+    );
+    cx.tell(holder, Some(id), None, &notice)?;
+    let creator = cx.tx.member(task.creator)?;
+    let notice = format!(
+        "{id} {title} is pending again, since {} is gone. Anyone may claim it now.",
+        holder.name
+    );
+    cx.tell(&creator, Some(id), None, &notice)?;
+    // The next task is another change.
+    cx.effects.told.clear();
     Ok(())
 }
 
