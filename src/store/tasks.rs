@@ -427,7 +427,9 @@ fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 mod tests {
     use rusqlite::{Connection, StatementStatus};
 
-    use super::{CLAIM, CLAIM_NEXT, CLAIM_OVER, COUNT, ENDED, OPEN};
+    use super::{
+        CLAIM, CLAIM_NEXT, CLAIM_OVER, COUNT, ENDED, MemberId, OPEN, Status, TaskId, Time, Tx,
+    };
 
     /// None of them may look at every task, or be planned anew at each call.
     #[test]
@@ -462,5 +464,27 @@ mod tests {
             assert!(plan.iter().any(|step| step.contains(index)), "{sql}: {plan:?}");
             assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {plan:?}");
         }
+    }
+
+    /// Only what is in progress lapses, and only of this member.
+    #[test]
+    fn tasks_of_one_who_is_gone_are_pending_again() {
+        let conn = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&conn, 0).unwrap();
+        conn.execute_batch(
+            "INSERT INTO task (title, status, creator_id, assignee_id, created_at, updated_at,
+                               moved_by, moved_at)
+             VALUES ('a', 'in_progress', 1, 1, 0, 0, 'x', 0), ('b', 'blocked', 1, 1, 0, 0, 'x', 0),
+                    ('c', 'in_progress', 1, 2, 0, 0, 'x', 0), ('d', 'done', 1, 1, 0, 0, 'x', 0),
+                    ('e', 'in_progress', 1, 1, 0, 0, 'x', 0)",
+        )
+        .unwrap();
+        let tx = Tx { conn: &conn, writable: true };
+        let lapsed = tx.lapse_tasks_of(MemberId(1), Time(5)).unwrap();
+        assert_eq!(lapsed, [TaskId(1), TaskId(5)]);
+        let task = tx.task(TaskId(5)).unwrap().unwrap();
+        assert_eq!((task.status, task.assignee, task.version), (Status::Pending, None, 2));
+        assert_eq!((task.moved_by.as_str(), task.moved_at), ("team-table", Time(5)));
+        assert_eq!(tx.lapse_tasks_of(MemberId(1), Time(6)).unwrap(), []);
     }
 }
