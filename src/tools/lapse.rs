@@ -9,6 +9,7 @@ use crate::{
         id::{MemberId, TaskId},
         limits,
         member::State,
+        name,
         time::{SECOND, Time},
     },
     error::Result,
@@ -86,11 +87,11 @@ fn gone(cx: &mut Cx<'_>) -> Result<()> {
 fn free(cx: &mut Cx<'_>, holder: &Member, id: TaskId) -> Result<()> {
     let Some(task) = cx.tx.task(id)? else { return Ok(()) };
     let event = Event {
-        actor: holder.name.as_str(),
+        actor: name::TEAM_TABLE,
         kind: "task.lapsed",
         message: None,
         task: Some(id),
-        detail: Some("pending again: its holder is gone".to_owned()),
+        detail: Some(holder.name.to_string()),
     };
     cx.tx.log(cx.now, &event)?;
     let title = sanitize::field(&task.title);

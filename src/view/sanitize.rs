@@ -59,13 +59,11 @@ pub fn fence_within(text: &str, room: usize) -> (String, usize) {
 pub fn fence_cut(text: &str, room: usize) -> String {
     /// Room for the line that says how much is left out.
     const REST_BYTES: usize = 48;
-    match fence_within(text, room) {
-        (whole, 0) => whole,
-        _ => {
-            let (part, n_left) = fence_within(text, room.saturating_sub(REST_BYTES));
-            format!("{part}\n({n_left} more bytes are not shown here)")
-        }
-    }
+    let (whole, 0) = fence_within(text, room) else {
+        let (part, n_left) = fence_within(text, room.saturating_sub(REST_BYTES));
+        return format!("{part}\n({n_left} more bytes are not shown here)");
+    };
+    whole
 }
 
 /// A one-line field as it is shown: in backticks, line ends and backticks escaped too.
@@ -163,7 +161,7 @@ pub fn unfence(shown: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{fence, fence_within, field, unfence};
+    use super::{fence, fence_cut, field, unfence};
 
     #[test]
     fn bodies_stand_behind_a_fence() {
@@ -190,13 +188,13 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_say_so() {
-        assert_eq!(fence_within("a\nb", 100), "| a\n| b");
-        let cut = fence_within(&"\u{1b}x".repeat(1_000), 500);
+        assert_eq!(fence_cut("a\nb", 100), "| a\n| b");
+        let cut = fence_cut(&"\u{1b}x".repeat(1_000), 500);
         assert!(cut.len() <= 500 && cut.len() > 400, "{}", cut.len());
         let (shown, rest) = cut.split_once('\n').unwrap();
         let n_shown = unfence(shown).len();
         assert_eq!(rest, format!("({} more bytes are not shown here)", 2_000 - n_shown));
-        assert_eq!(fence_within(&"ä".repeat(50), 0), "| \n(100 more bytes are not shown here)");
+        assert_eq!(fence_cut(&"ä".repeat(50), 0), "| \n(100 more bytes are not shown here)");
     }
 
     #[test]
