@@ -107,11 +107,11 @@ fn a_list_has_all_keys_first_and_short_values_as_far_as_there_is_room() {
     );
     assert!(list.contains("`k/099`"));
     let n_values = list.lines().filter(|line| line.starts_with("| ")).count();
-    let last = list.lines().last().unwrap();
+    let end = list.lines().last().unwrap();
     let n_without = 101 - n_values;
     let expected =
         format!("{n_without} values are not shown: for one, call get_shared_context with its key");
-    assert_eq!(last, expected);
+    assert_eq!(end, expected);
     assert!(n_values > 20);
     for number in 0..600 {
         let key = format!("z/{}-{number}", "n".repeat(100));
