@@ -18,7 +18,8 @@ use crate::error::Error;
 #[schemars(inline)]
 pub(super) struct Content(pub String);
 
-/// A long text beside others, such as a description; on the command line `-` reads it from stdin.
+// Not a doc comment: models would read it.
+// A long text beside others, such as a description; on the command line `-` reads it from stdin.
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
