@@ -58,6 +58,15 @@ impl Tx<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Who holds something.
+    pub fn reservation_holders(&self) -> Result<Vec<MemberId>> {
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT DISTINCT member_id FROM reservation WHERE ended_at IS NULL")?;
+        let rows = statement.query_map([], |row| Ok(MemberId(row.get(0)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Whether a reservation has run out, and nobody has noted it yet.
     pub fn has_run_out(&self, now: Time) -> Result<bool> {
         let mut statement = self.conn.prepare_cached(

@@ -64,11 +64,16 @@ fn run_out(cx: &mut Cx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a member holds that is gone lapses; what the human holds does not.
+/// What a member holds that is gone lapses, but for the caller, who is here; what the human holds does not.
 fn gone(cx: &mut Cx<'_>) -> Result<()> {
-    for (holder, held) in by_holder(cx.tx.reservations(cx.now)?) {
+    for holder in cx.tx.reservation_holders()? {
+        if holder == cx.me.id {
+            continue;
+        }
         let holder = cx.tx.member(holder)?;
         if is_gone(cx, &holder) {
+            let mut held = cx.tx.reservations(cx.now)?;
+            held.retain(|it| it.holder == holder.id);
             end(cx, &holder, &held, "reservation.lapsed", "you were gone")?;
         }
     }
@@ -112,7 +117,7 @@ fn free(cx: &mut Cx<'_>, holder: &Member, id: TaskId) -> Result<()> {
 }
 
 fn is_gone(cx: &Cx<'_>, member: &Member) -> bool {
-    if member.is_human() || member.id == cx.me.id {
+    if member.is_human() {
         return false;
     }
     let presence = member.presence(cx.is_held(member));
