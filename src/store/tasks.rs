@@ -121,6 +121,12 @@ const OPEN: &str = concat!(
     " ORDER BY priority DESC, id LIMIT :limit + 0"
 );
 
+const HELD: &str = concat!(
+    columns!("'' AS description, '' AS result"),
+    "WHERE assignee_id IS NOT NULL AND status NOT IN ('done', 'cancelled') AND status <> 'pending'
+     ORDER BY id LIMIT ?1 + 0"
+);
+
 const ENDED: &str = concat!(
     columns!("'' AS description, '' AS result"),
     "WHERE status = +:status",
@@ -320,6 +326,13 @@ impl Tx<'_> {
             )?
             .execute([id.0])?;
         Ok(())
+    }
+
+    /// Tasks that somebody holds, in the order in which they were made.
+    pub fn held_tasks(&self, limit: i64) -> Result<Vec<Task>> {
+        let mut statement = self.conn.prepare_cached(HELD)?;
+        let rows = statement.query_map([limit], task)?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Open tasks by priority, then age.

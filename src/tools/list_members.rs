@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Cx, Tool};
 use crate::{
-    domain::{limits, member::State, time::Time},
+    domain::{id::TaskId, limits, member::State, task::Status, time::Time},
     error::Result,
     store::Member,
     view::{sanitize, text},
@@ -38,10 +38,22 @@ pub struct MemberLine {
     pub note: String,
     /// The name that it goes by now, where it moved.
     pub moved_to: Option<String>,
+    /// Tasks that it holds.
+    pub tasks: Vec<TaskLine>,
+    /// Patterns of files that it has reserved.
+    pub reserved: Vec<String>,
     /// The session that sits there now.
     pub session: Option<SessionLine>,
     #[serde(skip)]
     pub shown: State,
+}
+
+/// A task as it is named beside its holder.
+#[derive(Debug, Clone, Serialize)]
+pub struct TaskLine {
+    pub id: TaskId,
+    pub status: Status,
+    pub title: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,7 +87,22 @@ impl MemberLine {
     /// # Errors
     /// The table cannot be read.
     pub fn all(cx: &Cx<'_>) -> Result<Vec<MemberLine>> {
-        cx.tx.members()?.iter().map(|member| MemberLine::new(cx, member)).collect()
+        let mut lines = Vec::new();
+        let tasks = cx.tx.held_tasks(limits::OPEN_TASKS)?;
+        let reservations = cx.tx.reservations(cx.now)?;
+        for member in cx.tx.members()? {
+            let mut line = MemberLine::new(cx, &member)?;
+            let held = tasks.iter().filter(|task| task.assignee == Some(member.id));
+            line.tasks.extend(held.map(|task| TaskLine {
+                id: task.id,
+                status: task.status,
+                title: task.title.clone(),
+            }));
+            let reserved = reservations.iter().filter(|it| it.holder == member.id);
+            line.reserved.extend(reserved.map(|it| it.pattern.clone()));
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     fn new(cx: &Cx<'_>, member: &Member) -> Result<MemberLine> {
@@ -97,6 +124,8 @@ impl MemberLine {
                 Some(id) => Some(cx.tx.member(id)?.name.to_string()),
                 None => None,
             },
+            tasks: Vec::new(),
+            reserved: Vec::new(),
             session: session.map(|session| SessionLine {
                 client: session.client,
                 client_version: session.client_version,
@@ -136,6 +165,17 @@ impl fmt::Display for Output {
     }
 }
 
+/// `T3 review `title``; what is in progress goes without saying.
+impl fmt::Display for TaskLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.id)?;
+        if self.status != Status::InProgress {
+            write!(f, "{} ", self.status)?;
+        }
+        f.write_str(&sanitize::field(&self.title))
+    }
+}
+
 impl fmt::Display for MemberLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let you = if self.you { " (you)" } else { "" };
@@ -148,6 +188,15 @@ impl fmt::Display for MemberLine {
         }
         if !self.note.is_empty() {
             write!(f, "; working on {}", sanitize::field(&self.note))?;
+        }
+        if !self.tasks.is_empty() {
+            let tasks: Vec<String> = self.tasks.iter().map(ToString::to_string).collect();
+            write!(f, "; has {}", text::list(&tasks, 3))?;
+        }
+        if !self.reserved.is_empty() {
+            let reserved: Vec<String> =
+                self.reserved.iter().map(|pattern| sanitize::field(pattern)).collect();
+            write!(f, "; reserved {}", text::list(&reserved, 3))?;
         }
         if !self.capabilities.is_empty() {
             let shown: Vec<String> =

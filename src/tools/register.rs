@@ -4,14 +4,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Cx, SeatChange, Tool, list_members::MemberLine, log};
+use super::{
+    Access, Cx, SeatChange, Tool,
+    list_members::{MemberLine, TaskLine},
+    log,
+};
 use crate::{
     domain::{
         limits, message,
         name::{self, MemberName},
+        task::Status,
     },
     error::{Error, Result},
-    store::{Joining, Member},
+    store::{Board, Joining, Member},
     view::{
         sanitize,
         text::{self, Front},
@@ -20,7 +25,7 @@ use crate::{
 
 pub(super) struct Register;
 
-/// Introduce yourself; sums up who is here and your mail
+/// Introduce yourself; sums up who is here, your mail, tasks and reservations
 ///
 /// Optional: any first call seats you.
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
@@ -49,6 +54,14 @@ pub(super) struct Output {
     others: Vec<MemberLine>,
     unread: usize,
     senders: Vec<String>,
+    /// Tasks that I hold.
+    tasks: Vec<TaskLine>,
+    /// How many tasks I could claim now; counts stop at 100.
+    ready: usize,
+    /// What I have reserved.
+    reserved: Vec<String>,
+    /// Keys of the shared context that changed since I looked.
+    changed_keys: Vec<String>,
     #[serde(skip)]
     front: Front,
 }
@@ -71,6 +84,13 @@ impl Tool for Register {
         };
         let member = profile.apply(cx)?;
         let mut others = MemberLine::all(cx)?;
+        let me = others.iter().find(|line| line.you);
+        let (tasks, reserved) =
+            me.map(|line| (line.tasks.clone(), line.reserved.clone())).unwrap_or_default();
+        let mine = Board { ready_for: Some(cx.me.id), ..Board::default() };
+        let ready = cx.tx.count_tasks(&mine, Status::Pending, limits::COUNT_STOPS_AT)?;
+        let changed = cx.tx.context_changed_since(cx.me.id)?;
+        cx.tx.mark_context_seen(cx.me.id)?;
         others.retain(|line| !line.you && !line.shown.has_left());
         let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
         cx.effects.said_name = true;
@@ -83,6 +103,10 @@ impl Tool for Register {
             others,
             unread: unread.count,
             senders: unread.senders,
+            tasks,
+            ready,
+            reserved,
+            changed_keys: changed.into_iter().map(|change| change.key).collect(),
             front: cx.front,
         })
     }
@@ -238,8 +262,45 @@ impl fmt::Display for Output {
         let notes = self.others.iter().filter(|other| !other.note.is_empty());
         let notes = notes
             .map(|other| format!("\n{} works on {}", other.name, sanitize::field(&other.note)));
+        for part in self.board(&mut room) {
+            text.extend(["\n", &part]);
+        }
         text.extend(fitting(notes, &mut room));
         write!(f, "{text}\n{mail}")
+    }
+}
+
+impl Output {
+    /// What I hold, what I could take, and what has changed: as far as there is room.
+    fn board(&self, room: &mut usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut add = |head: &str, all: Vec<String>, more: &str| {
+            if all.is_empty() {
+                return;
+            }
+            *room = room.saturating_sub(head.len() + more.len() + 24);
+            let n = all.len();
+            let shown = fitting(all.into_iter().take(5), room);
+            let rest = match n - shown.len() {
+                0 => String::new(),
+                rest if shown.is_empty() => format!("{rest} ({more})"),
+                rest => format!(" and {rest} more ({more})"),
+            };
+            lines.push(format!("{head}: {}{rest}", shown.join(", ")));
+        };
+        add("your tasks", self.tasks.iter().map(ToString::to_string).collect(), "list_tasks");
+        let fields = |all: &[String]| all.iter().map(|text| sanitize::field(text)).collect();
+        add("your reservations", fields(&self.reserved), "list_members");
+        add("shared context changed", fields(&self.changed_keys), "get_shared_context");
+        match self.ready {
+            0 => {}
+            1 => lines.push("1 task is ready: claim_task takes it".to_owned()),
+            n => {
+                lines
+                    .push(format!("{} tasks are ready: claim_task takes the next", text::count(n)));
+            }
+        }
+        lines
     }
 }
 

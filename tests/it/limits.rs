@@ -247,3 +247,37 @@ fn done_tasks_cost_nothing() {
         assert!(many < few * 13 / 10 + std::time::Duration::from_micros(100), "{few:?} {many:?}");
     }
 }
+
+#[test]
+fn the_summary_of_a_full_board_is_short() {
+    let table = Table::new().env("TEAM_TABLE_MAX_PER_MINUTE", "0");
+    let mut ada = table.agent("ada");
+    let mut bob = table.agent("bob");
+    let note = "n".repeat(200);
+    for n in 1..=500 {
+        let title = format!("{n} {}", "t".repeat(190));
+        bob.call("create_task", json!({"title": title, "assignee": "bob"}));
+        if n <= 40 {
+            bob.call("claim_task", json!({"task_id": n}));
+            bob.call(
+                "reserve_files",
+                json!({"paths": [format!("src/{n}/{}.rs", "p".repeat(190))]}),
+            );
+        }
+    }
+    for n in 0..200 {
+        let key = format!("{n}/{}", "k".repeat(120));
+        ada.call("share_context", json!({"key": key, "value": "v"}));
+    }
+    ada.call("register", json!({"note": note}));
+    let text = bob.call("register", json!({})).text;
+    assert!(text.chars().count() <= 2_000, "{} characters:\n{text}", text.chars().count());
+    for part in [
+        "your tasks: T1 ",
+        "your reservations: ",
+        "shared context changed: ",
+        "99+ tasks are ready",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+}
