@@ -187,9 +187,19 @@ fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Writ
     let current_exe = std::env::current_exe()
         .map_err(|err| Error::internal("cannot tell which program this is").source(err))?;
     let queue = Queue::new(desk);
-    let mut make_table = || {
+    let seats = workspace.seats;
+    let mut in_turn = |work: init::Work<'_>| {
+        // A removal does not make a table only to wait at it.
+        if args.remove && !seats.is_dir() {
+            return work();
+        }
         let runtime = event_loop()?;
-        runtime.block_on(queue.write(Desk::make_table))
+        runtime.block_on(queue.write(|desk, turn| {
+            if !args.remove {
+                desk.make_table(turn)?;
+            }
+            work()
+        }))
     };
     let mut setup = init::Setup {
         top: workspace.checkout,
@@ -202,7 +212,7 @@ fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Writ
         talk: &mut io::stderr(),
         ask: &mut |question| commands::asked(&format!("{question} [y/N]")),
         now: config.now(),
-        make_table: &mut make_table,
+        in_turn: &mut in_turn,
     };
     init::run(args, &mut setup).map(|()| 0)
 }

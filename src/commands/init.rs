@@ -1,6 +1,7 @@
 //! `team-table init`: puts the server into the clients' files, and takes it out again.
 //!
-//! Every file is read and every change is computed before the first one is written.
+//! Every file is read and every change is computed before the first one is written: once to be
+//! shown, and once more when no other `init` of the workspace can write.
 
 use std::{
     ffi::OsString,
@@ -8,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{plan::Plan, receipt::Drawer};
+use super::{
+    plan::Plan,
+    receipt::{Drawer, Receipt},
+};
 use crate::{
     clients::{self, CLIENTS, Client, KEY, Server},
     domain::name::MemberName,
@@ -71,8 +75,23 @@ pub struct Setup<'a> {
     pub ask: &'a mut dyn FnMut(&str) -> Result<bool>,
     /// UTC milliseconds.
     pub now: i64,
-    /// Makes the table, and with it `.agent-comms`, if it is not there yet.
-    pub make_table: &'a mut dyn FnMut() -> Result<()>,
+    /// Runs what writes while no other `init` of the workspace does; before it makes the table, and
+    /// with it `.agent-comms`, if it is not there yet and nothing is to be removed. Agents wait
+    /// meanwhile: nobody may be asked or told anything in there.
+    pub in_turn: &'a mut dyn FnMut(Work<'_>) -> Result<()>,
+}
+
+/// The part of a run that writes.
+pub type Work<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// What is to be done to which files.
+struct Job<'a> {
+    clients: &'a [&'static Client],
+    top: &'a Path,
+    cwd: &'a Path,
+    drawer: Option<Drawer>,
+    /// What goes into the files; none where it comes out of them.
+    server: Option<Server>,
 }
 
 /// Runs the command.
@@ -81,44 +100,63 @@ pub struct Setup<'a> {
 /// A file that cannot be read, understood or written, a bad name, or a no to the question.
 pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
     let clients = chosen(&args.client)?;
+    let server = if args.remove { None } else { Some(server(args, cx)?) };
     // A removal does not make the folder of backups only to put one in.
     let comms = cx.comms.as_deref().filter(|comms| !args.remove || comms.is_dir());
     let drawer = comms.map(Drawer::new);
-    let receipt = drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
-    let mut plan = Plan::new(&cx.cwd);
-    if args.remove {
-        for client in &clients {
-            let path = cx.top.join(client.file);
-            let made = drawer.as_ref().and_then(|drawer| drawer.made(&receipt, &path));
-            plan.take_out(client, path, made)?;
-        }
-    } else {
-        let name = args.name.as_deref().map(MemberName::parse).transpose();
-        let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
-        let server = Server { command: command(cx)?, name };
-        for client in &clients {
-            plan.put_in(client, cx.top.join(client.file), &server)?;
-        }
-    }
-    say(cx.out, &plan.diff())?;
-    say(cx.talk, &plan.remarks())?;
+    let job = Job { clients: &clients, top: &cx.top, cwd: &cx.cwd, drawer, server };
+    let (shown, _) = job.plan()?;
+    say(cx.out, &shown.diff())?;
+    say(cx.talk, &shown.remarks())?;
     if args.dry_run {
         return Ok(());
     }
-    if !plan.is_empty() && cx.interactive && !args.yes && !(cx.ask)("write these changes?")? {
+    if !shown.is_empty() && cx.interactive && !args.yes && !(cx.ask)("write these changes?")? {
         return Err(Error::refused("nothing was written, as the answer was no"));
     }
-    plan.check_unchanged()?;
-    if !args.remove {
-        (cx.make_table)()?;
-    }
-    let done = match &drawer {
-        Some(drawer) => plan.write_recorded(drawer, receipt, cx.now),
-        None => plan.write(),
-    }?;
+    let mut written = None;
+    (cx.in_turn)(&mut || {
+        // Somebody may have written since the files were looked at.
+        let (mut plan, receipt) = job.plan()?;
+        let news = plan.news_since(&shown)?;
+        let done = match &job.drawer {
+            Some(drawer) => plan.write_recorded(drawer, receipt, cx.now),
+            None => plan.write(),
+        }?;
+        written = Some((plan, news + &done));
+        Ok(())
+    })?;
+    let Some((plan, done)) = written else {
+        return Err(Error::internal("the turn to write passed without a write"));
+    };
     say(cx.talk, &done)?;
     let next = if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, &plan) };
     say(cx.talk, &next)
+}
+
+impl Job<'_> {
+    /// What there is to do as the files are now, and the receipt as it is now.
+    fn plan(&self) -> Result<(Plan, Receipt)> {
+        let receipt = self.drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
+        let mut plan = Plan::new(self.cwd);
+        for client in self.clients {
+            let path = self.top.join(client.file);
+            if let Some(server) = &self.server {
+                plan.put_in(client, path, server)?;
+            } else {
+                let made = self.drawer.as_ref().and_then(|drawer| drawer.made(&receipt, &path));
+                plan.take_out(client, path, made)?;
+            }
+        }
+        Ok((plan, receipt))
+    }
+}
+
+/// What the clients are to start, and as whom.
+fn server(args: &Args, cx: &Setup<'_>) -> Result<Server> {
+    let name = args.name.as_deref().map(MemberName::parse).transpose();
+    let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
+    Ok(Server { command: command(cx)?, name })
 }
 
 /// The rows of the names that were given, in the table's order; all without a name.

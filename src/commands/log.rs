@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{Timestamp, ZonedDateTime, tz::TimeZone};
 
-use super::{flush, no_table, print, print_json, say};
+use super::{flush, no_table, print_json, print_text, say};
 use crate::{
     domain::time::Time,
     error::{Error, Result},
@@ -64,7 +64,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
                 if json {
                     print_json(out, &as_json(line))?;
                 } else {
-                    print(out, &as_text(line, plain))?;
+                    print_text(out, &as_text(line, plain))?;
                 }
             }
         }

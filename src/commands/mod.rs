@@ -21,12 +21,20 @@ use clap::{Command, builder::StyledStr};
 use crate::{
     error::{Error, Result},
     tools::TABLE,
-    view::sanitize,
+    view::{sanitize, wrap::wrap},
 };
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
     writeln!(out, "{text}").map_err(unprintable)
+}
+
+/// Prints a text of ours with words of others: at the width of the terminal, where it goes to one.
+fn print_text(out: &mut dyn Write, text: &str) -> Result<()> {
+    match terminal_size::terminal_size_of(io::stdout()) {
+        Some((terminal_size::Width(columns), _)) => print(out, &wrap(text, usize::from(columns))),
+        None => print(out, text),
+    }
 }
 
 fn flush(out: &mut dyn Write) -> Result<()> {

@@ -34,7 +34,7 @@ struct Change {
     before: Option<String>,
     after: Option<String>,
     /// Folders that come with a new file, and go with a deleted one if they are empty then; the
-    /// innermost first.
+    /// innermost first. Once the file is made: those that were made for it.
     folders: Vec<PathBuf>,
 }
 
@@ -146,64 +146,115 @@ impl Plan {
         remarks.flat_map(|remark| [remark, "\n"]).collect()
     }
 
-    /// Whether the files are still what the plan was made for.
-    pub(super) fn check_unchanged(&self) -> Result<()> {
-        for change in &self.changes {
-            if read(&change.path)? != change.before {
-                let shown = change.path.display();
-                return Err(Error::refused(format!("`{shown}` was changed meanwhile"))
-                    .hint("no file was written; run `team-table init` again"));
-            }
+    /// Whether all of it was shown by the plan that was made before. Says what is different by now
+    /// and does no harm, a line each: somebody else may have done what was to be done.
+    pub(super) fn news_since(&self, shown: &Plan) -> Result<String> {
+        if let Some(new) = self.changes.iter().find(|change| !shown.changes.contains(change)) {
+            return Err(changed(&new.path)
+                .hint("no file was written; run `team-table init` again to see what it does now"));
         }
-        Ok(())
+        let is_left = |path: &Path| self.changes.iter().any(|change| change.path == path);
+        let gone = shown.changes.iter().filter(|change| !is_left(&change.path)).map(|change| {
+            format!("{} was changed meanwhile: nothing is left to do there", self.named(change))
+        });
+        let remarks = self.remarks.iter().filter(|remark| !shown.remarks.contains(remark)).cloned();
+        Ok(gone.chain(remarks).flat_map(|line| [line, "\n".to_owned()]).collect())
     }
 
     /// Writes everything, or where that fails nothing; says what was done, a line each.
-    pub(super) fn write(&self) -> Result<String> {
-        let mut done = String::new();
-        for (number, change) in self.changes.iter().enumerate() {
-            if let Err(err) = change.write() {
-                self.changes.iter().take(number).for_each(Change::undo);
-                return Err(err.hint("no file was changed"));
+    pub(super) fn write(&mut self) -> Result<String> {
+        self.write_all().map_err(|(err, _)| err)
+    }
+
+    /// Where it fails, the paths beside the error are those that could not be restored.
+    fn write_all(&mut self) -> Result<String, (Error, Vec<PathBuf>)> {
+        for number in 0..self.changes.len() {
+            if let Some(Err(err)) = self.changes.get_mut(number).map(Change::write) {
+                return Err(self.undo(number, err));
             }
-            let verb = if change.after.is_some() { "wrote" } else { "deleted" };
-            let path = change.path.strip_prefix(&self.cwd).unwrap_or(&change.path);
-            done.extend([verb, " `", &path.to_string_lossy(), "`\n"]);
         }
-        Ok(done)
+        let done = self.changes.iter().map(|change| {
+            let verb = if change.after.is_some() { "wrote" } else { "deleted" };
+            format!("{verb} {}\n", self.named(change))
+        });
+        Ok(done.collect())
+    }
+
+    /// Takes the first `n` changes back, the last one first, since `err` stopped the next one.
+    fn undo(&self, n: usize, err: Error) -> (Error, Vec<PathBuf>) {
+        let (mut left, mut told) = (Vec::new(), Vec::new());
+        for change in self.changes.iter().take(n).rev() {
+            if let Err(why) = change.undo() {
+                let verb = if change.after.is_some() { "written" } else { "deleted" };
+                let name = self.named(change);
+                told.push(format!("{name} was {verb} before that and is not restored: {why}"));
+                left.push(change.path.clone());
+            }
+        }
+        if left.is_empty() {
+            return (err.hint("no file was changed"), left);
+        }
+        (err.hint(format!("{}; no other file was changed", told.join("; "))), left)
     }
 
     /// Writes everything, with copies of the files as they were and a receipt. The receipt comes
     /// first: one of what was not done does no harm, the reverse would.
     pub(super) fn write_recorded(
-        &self,
+        &mut self,
         drawer: &Drawer,
         mut receipt: Receipt,
         now: i64,
     ) -> Result<String> {
-        let receipt_before = receipt.clone();
+        let mut receipt_before = receipt.clone();
+        self.record(drawer, &mut receipt, now).map_err(|err| err.hint("no file was changed"))?;
+        match self.write_all() {
+            Ok(done) if self.free.is_empty() => Ok(done),
+            Ok(done) => {
+                for path in &self.free {
+                    drawer.strike(&mut receipt, path);
+                }
+                let stored = drawer.store(&receipt);
+                stored.map_err(|err| err.hint("the clients' files were changed as shown"))?;
+                Ok(done)
+            }
+            Err((err, left)) => {
+                for change in self.changes.iter().filter(|change| left.contains(&change.path)) {
+                    if self.free.contains(&change.path) {
+                        drawer.strike(&mut receipt_before, &change.path);
+                    } else {
+                        change.note(drawer, &mut receipt_before);
+                    }
+                }
+                if let Err(err) = drawer.store(&receipt_before) {
+                    tracing::warn!("the receipt tells of what was not done: {err}");
+                }
+                Err(err)
+            }
+        }
+    }
+
+    fn record(&self, drawer: &Drawer, receipt: &mut Receipt, now: i64) -> Result<()> {
         for change in &self.changes {
             if let Some(before) = &change.before {
                 drawer.keep(change.client.file, before.as_bytes(), now)?;
             }
             if !self.free.contains(&change.path) {
-                drawer.note(&mut receipt, &change.path, change.before.is_none(), &change.folders);
+                change.note(drawer, receipt);
             }
         }
-        drawer.store(&receipt)?;
-        match self.write() {
-            Ok(done) => {
-                for path in &self.free {
-                    drawer.strike(&mut receipt, path);
-                }
-                drawer.store(&receipt)?;
-                Ok(done)
-            }
-            Err(err) => {
-                drawer.store(&receipt_before)?;
-                Err(err)
-            }
-        }
+        drawer.store(receipt)
+    }
+
+    /// The file of a change, as it is shown.
+    fn named(&self, change: &Change) -> String {
+        format!("`{}`", change.path.strip_prefix(&self.cwd).unwrap_or(&change.path).display())
+    }
+}
+
+/// They do the same to the same file; folders may be there by now.
+impl PartialEq for Change {
+    fn eq(&self, other: &Change) -> bool {
+        (&self.path, &self.before, &self.after) == (&other.path, &other.before, &other.after)
     }
 }
 
@@ -222,18 +273,37 @@ impl Change {
         .to_string()
     }
 
-    fn write(&self) -> Result<()> {
-        let Some(after) = &self.after else { return self.delete() };
-        if self.before.is_none() {
-            for folder in self.folders.iter().rev() {
-                fs::create_dir(folder).map_err(|err| Error::io("make", folder, err))?;
-            }
+    fn note(&self, drawer: &Drawer, receipt: &mut Receipt) {
+        drawer.note(receipt, &self.path, self.before.is_none(), &self.folders);
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if read(&self.path)? != self.before {
+            return Err(changed(&self.path));
         }
-        let written = platform::write_atomic(&self.path, after.as_bytes());
-        if written.is_err() && self.before.is_none() {
+        if self.after.is_none() {
+            return self.delete();
+        }
+        let is_new = self.before.is_none();
+        let made = if is_new { self.make_folders() } else { Ok(()) };
+        let after = self.after.as_deref().unwrap_or_default();
+        let written = made.and_then(|()| platform::write_atomic(&self.path, after.as_bytes()));
+        if written.is_err() && is_new {
             self.clear_folders();
         }
         written
+    }
+
+    /// Somebody else may make them too: those are theirs.
+    fn make_folders(&mut self) -> Result<()> {
+        for folder in std::mem::take(&mut self.folders).into_iter().rev() {
+            match fs::create_dir(&folder) {
+                Ok(()) => self.folders.insert(0, folder),
+                Err(err) if err.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+                Err(err) => return Err(Error::io("make", &folder, err)),
+            }
+        }
+        Ok(())
     }
 
     fn delete(&self) -> Result<()> {
@@ -248,16 +318,21 @@ impl Change {
         self.folders.iter().take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
     }
 
-    /// Restores what was there, as far as that can be done; the failure before it is what counts.
-    fn undo(&self) {
-        match &self.before {
-            None => self.delete().ok(),
-            Some(before) => {
-                self.path.parent().map(fs::create_dir_all);
-                platform::write_atomic(&self.path, before.as_bytes()).ok()
-            }
-        };
+    /// Restores what was there, unless somebody has written to the file since.
+    fn undo(&self) -> Result<()> {
+        if !matches!(read(&self.path), Ok(now) if now == self.after) {
+            return Err(Error::refused("somebody has changed it since"));
+        }
+        let Some(before) = &self.before else { return self.delete() };
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(|err| Error::io("make", folder, err))?;
+        }
+        platform::write_atomic(&self.path, before.as_bytes())
     }
+}
+
+fn changed(path: &Path) -> Error {
+    Error::refused(format!("`{}` was changed meanwhile", path.display()))
 }
 
 /// The folders on the way to a file that are not there yet, the innermost first.
@@ -309,7 +384,88 @@ fn printable(diff: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use std::{fs, path::Path};
+
+    use super::{Change, Plan, printable};
+    use crate::{clients::CLIENTS, error::Kind, platform::write_atomic};
+
+    fn plan(top: &Path, files: &[(&str, Option<&str>, Option<&str>)]) -> Plan {
+        let changes = files.iter().map(|(file, before, after)| Change {
+            client: &CLIENTS[0],
+            path: top.join(file),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+            folders: super::missing_folders(&top.join(file)).unwrap(),
+        });
+        Plan { changes: changes.collect(), ..Plan::new(top) }
+    }
+
+    #[test]
+    fn a_folder_that_somebody_else_made_meanwhile_is_used_and_stays() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let mut plan = plan(top.path(), &[("a/b/file", None, Some("1")), ("bad", Some(""), None)]);
+        fs::create_dir(at("a")).unwrap();
+        plan.changes[0].write().unwrap();
+        assert_eq!(fs::read(at("a/b/file")).unwrap(), b"1");
+        plan.changes[0].undo().unwrap();
+        assert!(at("a").is_dir() && !at("a/b").exists());
+
+        let mut plan = self::plan(top.path(), &[("c/d/file", None, Some("1"))]);
+        fs::create_dir(at("c")).unwrap();
+        write_atomic(&at("c/d"), b"a file").unwrap();
+        assert_eq!(plan.write().unwrap_err().hint_text(), Some("no file was changed"));
+        assert!(at("c/d").is_file());
+    }
+
+    #[test]
+    fn what_somebody_wrote_since_is_not_undone() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let files = [
+            ("edited", Some("old"), Some("new")),
+            ("made", None, Some("new")),
+            ("deleted", Some("old"), None),
+            ("untouched", Some("old"), Some("new")),
+        ];
+        let mut plan = plan(top.path(), &files);
+        for (file, before, _) in files {
+            if let Some(before) = before {
+                write_atomic(&at(file), before.as_bytes()).unwrap();
+            }
+        }
+        for change in &mut plan.changes {
+            change.write().unwrap();
+        }
+        for file in ["edited", "made", "deleted"] {
+            write_atomic(&at(file), b"theirs").unwrap();
+        }
+        let (err, left) = plan.undo(4, super::changed(&at("last")));
+        let hint = err.hint_text().unwrap();
+        for (file, verb) in [("edited", "written"), ("made", "written"), ("deleted", "deleted")] {
+            assert_eq!(fs::read(at(file)).unwrap(), b"theirs");
+            assert!(left.contains(&at(file)));
+            let part = format!(
+                "`{file}` was {verb} before that and is not restored: somebody has changed it since"
+            );
+            assert!(hint.contains(&part), "{hint}");
+        }
+        assert_eq!((left.len(), fs::read(at("untouched")).unwrap()), (3, b"old".to_vec()));
+        assert!(hint.ends_with("; no other file was changed"), "{hint}");
+    }
+
+    #[test]
+    fn a_file_that_was_changed_just_now_is_not_written() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let mut plan =
+            plan(top.path(), &[("a", None, Some("new")), ("b", Some("old"), Some("new"))]);
+        write_atomic(&at("b"), b"theirs").unwrap();
+        let err = plan.write().unwrap_err();
+        assert_eq!((err.kind(), err.hint_text()), (Kind::Refused, Some("no file was changed")));
+        assert_eq!(fs::read(at("b")).unwrap(), b"theirs");
+        assert!(!at("a").exists());
+    }
 
     #[test]
     fn a_diff_cannot_steer_a_terminal() {

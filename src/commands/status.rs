@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{flush, no_table, print, print_json};
+use super::{flush, no_table, print_json, print_text};
 use crate::{
     domain::{id::SessionId, limits, task::Status, time::Time},
     error::Result,
@@ -67,9 +67,9 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
     })?;
     match found {
         None if json => print_json(out, &serde_json::json!({ "table": table, "exists": false }))?,
-        None => print(out, &no_table(&table))?,
+        None => print_text(out, &no_table(&table))?,
         Some(status) if json => print_json(out, &status)?,
-        Some(status) => print(out, &status.text())?,
+        Some(status) => print_text(out, &status.text())?,
     }
     flush(out)?;
     Ok(0)

@@ -4,7 +4,7 @@ use std::{io::Write, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{flush, in_commands, print, print_json, say};
+use super::{flush, in_commands, print_json, print_text, say};
 use crate::{
     error::Result,
     tools::{Answer, Desk, Job},
@@ -49,7 +49,7 @@ fn show(answer: &Answer, job: &Job, json: bool, out: &mut dyn Write) -> Result<u
     if json {
         print_json(out, &answer.json)?;
     } else {
-        print(out, &answer.text())?;
+        print_text(out, &answer.text())?;
     }
     flush(out)?;
     let nothing_came = job.waits.is_some() && answer.handing.is_none();

@@ -117,7 +117,7 @@ impl Queue {
     ///
     /// # Errors
     /// The turn cannot be had, or `f` fails.
-    pub async fn write<T>(&self, f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
+    pub async fn write<T>(&self, f: impl FnMut(&mut Desk, &WriteTurn) -> Result<T>) -> Result<T> {
         let mut desk = self.desk.lock().await;
         persist(&mut desk, Instant::now() + PATIENCE, f).await
     }
@@ -162,7 +162,7 @@ fn run(desk: &mut Desk, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
 async fn persist<T>(
     desk: &mut Desk,
     deadline: Instant,
-    f: impl Fn(&mut Desk, &WriteTurn) -> Result<T>,
+    mut f: impl FnMut(&mut Desk, &WriteTurn) -> Result<T>,
 ) -> Result<T> {
     loop {
         let turn = take_turn(desk, deadline).await?;

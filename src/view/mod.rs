@@ -2,3 +2,4 @@
 
 pub mod sanitize;
 pub mod text;
+pub mod wrap;

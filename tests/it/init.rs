@@ -86,6 +86,7 @@ impl Desk {
     fn run(&self, args: &Args) -> Result<Printed> {
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let comms = self.comms();
+        let is_turn = std::cell::Cell::new(false);
         let path =
             if self.is_on_path { self.exe().parent().unwrap().into() } else { OsString::new() };
         init::run(
@@ -99,11 +100,17 @@ impl Desk {
                 interactive: self.answer.is_some(),
                 out: &mut out,
                 talk: &mut talk,
-                ask: &mut |_| Ok(self.answer.unwrap()),
+                ask: &mut |_| {
+                    assert!(!is_turn.get(), "everybody waits for the answer");
+                    Ok(self.answer.unwrap())
+                },
                 now: 1_700_000_000_000,
-                make_table: &mut || {
-                    write(&comms.join(".gitignore"), "*\n");
-                    Ok(())
+                in_turn: &mut |work| {
+                    if !args.remove {
+                        write(&comms.join(".gitignore"), "*\n");
+                    }
+                    is_turn.set(true);
+                    work()
                 },
             },
         )?;

@@ -31,6 +31,9 @@ mod disk;
 mod fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod init;
+// Several `init` at once, and a person's edits meanwhile.
+#[cfg(unix)]
+mod init_race;
 // A server's life, and probes.
 #[cfg(unix)]
 mod lifecycle;
