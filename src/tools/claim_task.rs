@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) struct ClaimTask;
 
-/// Take a task before you work on it; only one agent gets it
+/// Claim a task before you work on it; only one agent gets it
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// Left out: the next ready one

@@ -20,7 +20,7 @@ use crate::{
 
 pub(super) struct GetSharedContext;
 
-/// Read a shared decision or fact, or list all
+/// Read shared context: a decision or fact, or list all
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     key: Option<String>,

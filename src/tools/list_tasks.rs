@@ -19,7 +19,7 @@ use crate::{
 
 pub(super) struct ListTasks;
 
-/// List tasks, open ones first, or one with its history
+/// List the task board: open tasks first, what to work on next; or one in full
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     #[arg(long)]

@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) struct ShareContext;
 
-/// Store a decision or fact that all agents can read
+/// Store a decision or fact as shared context that all agents can read
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// Such as api/login

@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) struct UpdateTask;
 
-/// Set a task's status, result or holder, or comment on it
+/// Mark a task done, set its status, result or holder, or comment on it
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     #[arg(value_name = "ID")]

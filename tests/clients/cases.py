@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drive import Stage, expect, me, new_session_id, sender, sent
-from scripted_model import SERVER, call, own, say, search
+from drive import Stage, expect, me, new_session_id, sender, sent, task
+from scripted_model import SERVER, Step, call, own, say, search
 
 HERE = Path(__file__).parent
 
@@ -63,6 +63,10 @@ def claude_writes_to_codex(stage: Stage) -> None:
     expect(re.search(r"\bread\b", claude[2]), "the question does not count as read")
 
 
+# How a client, or the server, refuses a call.
+REFUSED = re.compile(r"requires approval|unsupported call|haven't granted|^(error|hint):", re.M)
+
+
 @case("codex")
 def codex_calls_every_tool(stage: Stage) -> None:
     """`codex exec` asks nobody: what it would have to ask for is refused."""
@@ -75,6 +79,7 @@ def codex_calls_every_tool(stage: Stage) -> None:
         call("get_messages", after=lambda: stage.human("send", "codex-1", "Go on.")),
         call("wait_for_messages", timeout_seconds=1),
         call("message_status", message_id=lambda: int(sent(codex[3]))),
+        *_board(),
         call("deregister"),
         say("done"),
     )
@@ -83,11 +88,52 @@ def codex_calls_every_tool(stage: Stage) -> None:
     uncalled = {tool["name"] for tool in _server_says(stage)["tools"]} - called
     expect(not uncalled, f"the script leaves out {sorted(uncalled)}")
     for step in codex.model.steps:
-        expect(not re.search(r"requires approval|unsupported call|^hint:", step.seen(), re.M), f"`{step}` failed")
+        expect(not REFUSED.search(step.seen()), f"`{step}` failed")
     expect(me(codex[0]) == "codex-1" and "(you)" in codex[1], "Codex does not find itself")
     expect(sent(codex[3]), "Codex could not send")
     expect(sender(codex[5], "Go on.") == "human", "Codex does not see the human's message")
     expect("nothing new" in codex[6], "a wait in vain does not say so")
+    _expect_board([step.seen() for step in codex.model.steps[8:16]])
+    expect("has left" in codex[16], "Codex could not leave")
+
+
+@case("claude")
+def claude_calls_the_tools_of_the_board(stage: Stage) -> None:
+    """`claude -p` asks nobody either. It is not told the schemas of these tools before they are called."""
+    claude = stage.claude(*_board(), say("done")).wait()
+    for step in claude.model.steps:
+        expect(not REFUSED.search(step.seen()), f"`{step}` failed")
+    _expect_board([step.seen() for step in claude.model.steps[:8]])
+
+
+@case("claude codex")
+def claude_gives_codex_a_task(stage: Stage) -> None:
+    """Claude Code creates a task for Codex, Codex claims it and says what came of it, and Claude Code is told."""
+    result = "src/parse.rs: an empty file is an empty list"
+    codex = stage.codex(
+        call("register"),
+        call("get_messages", after=lambda: claude.done(0)),
+        call("claim_task", task_id=lambda: task(claude[0])),
+        call("update_task", task_id=lambda: task(claude[0]), status="done", result=result),
+        say("done"),
+    )
+    claude = stage.claude(
+        call("create_task", after=lambda: codex.done(0), title="Fix the parser", description="Empty files fail.",
+             assignee="codex-1"),
+        call("get_messages", after=lambda: codex.done(3)),
+        call("list_tasks", task_id=lambda: task(claude[0])),
+        say("done"),
+    )
+    claude.wait(), codex.wait()
+    number = task(claude[0])
+    expect(number, "Claude Code could not create the task")
+    expect(re.search(rf"T{number} `Fix the parser` .*assigned to you by claude-1", codex[1]), "Codex is not told of it")
+    expect(f"T{number} is yours" in codex[2] and "| Empty files fail." in codex[2], "Codex did not get the task")
+    expect(f"T{number} is done" in codex[3] and "told claude-1" in codex[3], "Codex could not end the task")
+    notice = f"T{number} `Fix the parser` is done, says codex-1"
+    expect(sender(claude[1], notice) == "team-table", "Claude Code has no notice that the task is done")
+    expect(f"| | {result}" in claude[1].splitlines(), "the notice does not say what came of the task")
+    expect(f"T{number} done" in claude[2] and result in claude[2], "the board does not show the task as done")
 
 
 @case("claude codex")
@@ -278,6 +324,23 @@ QUERIES = {
     "was my message read": "message_status",
     "tell the others what I work on": "heartbeat",
     "leave": "deregister",
+    "search old messages": "get_messages",
+    "task board": "list_tasks",
+    "create a task": "create_task",
+    "assign a task to another agent": "create_task",
+    "what can I work on next": "list_tasks",
+    "list open tasks": "list_tasks",
+    "claim a task": "claim_task",
+    "mark a task done": "update_task",
+    "update task status": "update_task",
+    "remember a decision for all agents": "share_context",
+    "shared context": "share_context",
+    "read shared decisions": "get_shared_context",
+    "read shared context": "get_shared_context",
+    "lock files before editing": "reserve_files",
+    "reserve files": "reserve_files",
+    "release file locks": "release_files",
+    "unlock files": "release_files",
 }
 
 
@@ -334,6 +397,33 @@ def _typescript(stage: Stage, client: str) -> None:
 
 
 # Beside the cases
+
+
+def _board() -> list[Step]:
+    """One call of each tool that is not about members and messages, by whoever is alone at a new table."""
+    return [
+        call("create_task", title="Fix the parser", description="Empty files fail.", priority="high"),
+        call("list_tasks", ready=True),
+        call("claim_task"),
+        call("update_task", task_id=1, status="done", result="src/parse.rs", comment="It was one line."),
+        call("share_context", key="parser/empty", value="An empty file is an empty list."),
+        call("get_shared_context", key="parser/empty"),
+        call("reserve_files", paths=["src/parse.rs", "tests/**"], reason="the parser", minutes=5),
+        call("release_files"),
+    ]
+
+
+def _expect_board(results: list[str]) -> None:
+    """What `_board` brings."""
+    created, listed, claimed, updated, shared, read, reserved, released = results
+    expect(task(created) == 1, "the task was not created")
+    expect(re.search(r"^T1 .*`Fix the parser`", listed, re.M), "the task is not on the board")
+    expect("T1 is yours" in claimed, "the task was not claimed")
+    expect("T1 is done" in updated, "the task was not done")
+    expect("shared `parser/empty` as version 1" in shared, "the decision was not stored")
+    expect("| An empty file is an empty list." in read.splitlines(), "the decision was not read")
+    for result, word in ((reserved, "reserved"), (released, "released")):
+        expect(word in result and "`src/parse.rs`" in result and "`tests/**`" in result, f"the files were not {word}")
 
 
 def _server_says(stage: Stage) -> dict:

@@ -250,6 +250,12 @@ def sent(result: str) -> str:
     return found.group(1) if found else ""
 
 
+def task(result: str) -> int:
+    """The number of the task that was created: created T3 (medium). 0 if there is none."""
+    found = re.search(r"created T(\d+)", result)
+    return int(found.group(1)) if found else 0
+
+
 def sender(inbox: str, body: str) -> str:
     """Who wrote this line: the name in the header above it. `#41 codex-1 to you, just now`, then `| body`."""
     name = ""
