@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::queue::Queue;
 use crate::{
     error::{Error, Result},
+    platform::{self, FileId},
     tools::{Agent, Answer, Desk, Job},
 };
 
@@ -38,9 +39,12 @@ pub async fn wait(
         if stop.is_cancelled() {
             return Err(Error::refused("the wait was cancelled"));
         }
-        // The first look sits down, and so tells whose bell it is; the watch begins before the
-        // look that counts.
-        let watching = bell.watch(queue.desk().await.bell().unwrap_or(None));
+        // The first look sits down, and so tells whose bell it is. The watch begins before the look
+        // that counts, and so does the count of commits: what comes between is not missed.
+        let (watching, mut pulse) = {
+            let desk = queue.desk().await;
+            (bell.watch(desk.bell().unwrap_or(None)), desk.pulse())
+        };
         let mut answer = queue.call(job, agent, &mut carry).await?;
         let found = answer.handing.is_some() || answer.error.is_some();
         head.append(&mut answer.head);
@@ -51,7 +55,6 @@ pub async fn wait(
         if !watching && bell.can_watch() && queue.desk().await.is_seated() {
             continue;
         }
-        let mut pulse = queue.desk().await.pulse();
         loop {
             let slow_look = Instant::now() + SLOW_LOOK;
             tokio::select! {
@@ -77,6 +80,8 @@ pub async fn wait(
 #[derive(Default)]
 struct Bell {
     path: Option<PathBuf>,
+    /// Which file that is: a watch on a deleted one is worth nothing.
+    id: Option<FileId>,
     watcher: Option<RecommendedWatcher>,
     /// The system has no watch for us: the slow look has to do.
     cannot: bool,
@@ -86,10 +91,11 @@ struct Bell {
 impl Bell {
     /// Watches this file from now on. Returns whether it did so before.
     fn watch(&mut self, path: Option<PathBuf>) -> bool {
-        if self.path == path {
+        let id = path.as_deref().and_then(|path| platform::file_id(path).ok().flatten());
+        if (&self.path, self.id) == (&path, id) {
             return self.watcher.is_some();
         }
-        self.path = path;
+        (self.path, self.id) = (path, id);
         self.watcher = self.path.as_deref().and_then(|path| {
             watcher(path, Arc::clone(&self.rung))
                 .map_err(|err| tracing::debug!("no watch on {}: {err}", path.display()))
