@@ -7,7 +7,7 @@ CREATE TABLE about (
     reset_at INTEGER
 ) STRICT;
 
--- AUTOINCREMENT throughout: an id is never another thing's again.
+-- AUTOINCREMENT where an id is told to others: it is never another thing's again.
 CREATE TABLE member (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL COLLATE NOCASE UNIQUE,
@@ -86,7 +86,7 @@ CREATE INDEX delivery_unread ON delivery (member_id, message_id, handed_session,
 
 -- The append-only log: every change of state, written in the transaction of the change.
 CREATE TABLE event (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,
     kind TEXT NOT NULL,

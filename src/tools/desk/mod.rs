@@ -29,8 +29,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A call that has nothing else to write leaves the heartbeat as it is while it is this young;
-/// ages are shown from a minute on.
+/// A call leaves the heartbeat as it is while it is this young: ages are shown from a minute on, and
+/// each page that is not written makes every call quicker.
 const HEARTBEAT_STALE_AFTER: i64 = 30 * SECOND;
 
 /// A client's session, as its calls tell of it.
@@ -128,6 +128,10 @@ pub struct Desk {
 }
 
 /// What a transaction came to, to be taken over after its commit.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are facts that do not depend on each other"
+)]
 struct Outcome {
     reply: Result<Reply>,
     effects: Effects,
@@ -137,6 +141,8 @@ struct Outcome {
     new_seat: bool,
     /// The heartbeat was written.
     beat: bool,
+    /// What was to be settled has been.
+    wrote: bool,
     /// Somebody called, and reads the answer.
     heard: bool,
 }
@@ -292,9 +298,7 @@ impl Desk {
         job.entry.access == Access::Writes
             || self.has_to_settle()
             || self.seated.as_ref().is_none_or(|seated| {
-                seated.key_is_new
-                    || !seated.is_current()
-                    || now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER
+                seated.key_is_new || now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER
             })
     }
 
@@ -336,9 +340,10 @@ impl Desk {
                 Some(seated) => (seated.clone(), false),
                 None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),
             };
+            let is_stale = now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
             if writable {
                 settle(tx, seated.name.as_str(), confirm, give_back, now)?;
-                if !new_seat {
+                if is_stale && !new_seat {
                     tx.beat(seated.member, now)?;
                 }
             }
@@ -372,16 +377,27 @@ impl Desk {
             }
             cx.effects.ring.extend(lapsed.ring);
             let badge = badge(&cx, job)?;
-            let (beat, heard) = (writable, job.is_some());
+            let (beat, heard) = (writable && (is_stale || new_seat), job.is_some());
             let effects = cx.effects;
-            Ok(Outcome { reply, effects, seated, badge, looked, new_seat, beat, heard })
+            Ok(Outcome {
+                reply,
+                effects,
+                seated,
+                badge,
+                looked,
+                new_seat,
+                beat,
+                heard,
+                wrote: writable,
+            })
         };
         if writable { store.write(work) } else { store.read(work) }
     }
 
     /// After the commit: what was decided becomes so.
     fn take_over(&mut self, outcome: Outcome, now: Time) -> Answer {
-        let Outcome { reply, effects, mut seated, badge, looked, new_seat, beat, heard } = outcome;
+        let Outcome { reply, effects, mut seated, badge, looked, new_seat, beat, heard, wrote } =
+            outcome;
         self.looked = looked;
         if new_seat {
             // What was to be said of a seat that it left unheard is said no more.
@@ -391,6 +407,8 @@ impl Desk {
         }
         if beat {
             seated.beat_at = now;
+        }
+        if wrote {
             self.to_confirm.clear();
             self.to_give_back.clear();
         }
