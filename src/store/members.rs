@@ -80,31 +80,29 @@ impl Member {
         }
     }
 
+    /// By position: a new column goes to the end, and every call reads rows of this kind.
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Member> {
-        let name: String = row.get("name")?;
-        let capabilities: String = row.get("capabilities")?;
+        let name: String = row.get(1)?;
+        let capabilities: String = row.get(7)?;
         Ok(Member {
-            id: MemberId(row.get("id")?),
+            id: MemberId(row.get(0)?),
             // What is in the table was checked when it came in; a foreign hand's row is shown as
             // what it is not.
             name: MemberName::any(&name)
                 .or_else(|_| MemberName::any("unreadable-name"))
                 .map_err(|_| rusqlite::Error::InvalidQuery)?,
-            kind: row.get("kind")?,
-            seatless: row.get("seatless")?,
-            sub: row.get("sub")?,
-            role: row.get("role")?,
-            note: row.get("note")?,
+            kind: row.get(2)?,
+            seatless: row.get(3)?,
+            sub: row.get(4)?,
+            role: row.get(5)?,
+            note: row.get(6)?,
             capabilities: serde_json::from_str(&capabilities).unwrap_or_default(),
-            joined_at: Time(row.get("joined_at")?),
-            heartbeat_at: row.get::<_, Option<i64>>("heartbeat_at")?.map(Time),
-            left_at: row.get::<_, Option<i64>>("left_at")?.map(Time),
-            moved_to: row.get::<_, Option<i64>>("moved_to")?.map(MemberId),
-            session: row.get::<_, Option<i64>>("session_id")?.map(SessionId),
-            window: Window {
-                began_at: Time(row.get("window_at")?),
-                n_messages: row.get("window_n")?,
-            },
+            joined_at: Time(row.get(8)?),
+            heartbeat_at: row.get::<_, Option<i64>>(9)?.map(Time),
+            left_at: row.get::<_, Option<i64>>(10)?.map(Time),
+            moved_to: row.get::<_, Option<i64>>(11)?.map(MemberId),
+            session: row.get::<_, Option<i64>>(12)?.map(SessionId),
+            window: Window { began_at: Time(row.get(13)?), n_messages: row.get(14)? },
         })
     }
 }

@@ -84,6 +84,11 @@ pub fn quote(text: &str) -> String {
 }
 
 fn escape_into(shown: &mut String, text: &str, is_unsafe: impl Fn(char) -> bool) {
+    // Most lines have nothing to escape, whatever is unsafe here.
+    if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'\\' && b != b'`') {
+        shown.push_str(text);
+        return;
+    }
     let mut rest = text;
     while !rest.is_empty() {
         // Backslashes right before an escape of ours would look like doubled ones.
