@@ -39,6 +39,8 @@ pub(super) struct Ledger {
     pub reads: AtomicU64,
     /// Something was returned that ought to be written down at once.
     pub returned: Notify,
+    /// Something was read that ought to be written down soon.
+    pub read: Notify,
 }
 
 #[derive(Debug, Default)]

@@ -144,6 +144,9 @@ impl Server {
                 desk.give_back_later([handing]);
                 self.ledger.returned.notify_one();
             }
+            if desk.has_to_settle() {
+                self.ledger.read.notify_one();
+            }
         };
         match job.waits {
             None => self.queue.call(job, Some(&agent), carry).await,

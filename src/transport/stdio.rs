@@ -28,6 +28,8 @@ const SETTLE: Duration = Duration::from_millis(25);
 /// How often to see whether the parent still lives, behind the end of stdin: somebody else may hold
 /// stdin open.
 const PARENT_LOOK: Duration = Duration::from_secs(5);
+/// So long what was read waits for the next call that writes anyway.
+const WRITE_DOWN_AFTER: Duration = Duration::from_millis(20);
 /// For a table in the way: what never arrived is to be unread at once, yet not at any price.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
@@ -67,6 +69,7 @@ async fn run(desk: Desk, config: Arc<Config>) {
     let transport = Watched { inner, ledger: Arc::clone(&ledger) };
 
     let give_back = tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger)));
+    let write_down = tokio::spawn(write_down(Arc::clone(&queue), Arc::clone(&ledger)));
     let service = async {
         match server.serve(transport).await {
             Ok(service) => {
@@ -92,11 +95,23 @@ async fn run(desk: Desk, config: Arc<Config>) {
         () = orphaned() => gone.cancel(),
     }
     give_back.abort();
+    write_down.abort();
     ledger.end();
     let (read, returned) = ledger.take();
     let settled = tokio::time::timeout(SETTLE, queue.settle(read, returned, SETTLE)).await;
     if let Ok(Err(err)) = settled {
         tracing::debug!("what was read could not be written down: {err}");
+    }
+}
+
+/// What was read is written down a moment later, where no call has done so by then.
+async fn write_down(queue: Arc<Queue>, ledger: Arc<Ledger>) {
+    loop {
+        ledger.read.notified().await;
+        tokio::time::sleep(WRITE_DOWN_AFTER).await;
+        if let Err(err) = queue.settle(Vec::new(), Vec::new(), GIVE_BACK).await {
+            tracing::warn!("what was read could not be written down yet: {err}");
+        }
     }
 }
 

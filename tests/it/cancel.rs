@@ -263,3 +263,24 @@ fn requests_of_one_write_say_nothing_about_the_answers() {
         assert_eq!(messages_in(&text), [(sent, true)], "{wire:?}: {text}");
     }
 }
+
+#[test]
+fn what_was_read_is_written_down_without_another_call() {
+    let place = Place::new();
+    let mut ada = place.seated("ada");
+    let id = place.send("bob", "ada", "hello");
+    assert!(ok(ada.call("get_messages", json!({}))).contains("| hello"));
+    // The inbox is empty now: nothing to write but that the first answer was read.
+    assert!(ok(ada.call("get_messages", json!({}))).contains("no unread messages"));
+    let read =
+        format!("SELECT count(*) FROM delivery WHERE message_id = {id} AND read_at IS NOT NULL");
+    eventually("written down", || place.number(&read) == 1);
+    // And while a call waits for more.
+    let id = place.send("bob", "ada", "again");
+    assert!(ok(ada.call("get_messages", json!({}))).contains("| again"));
+    let wait = ada.post_call("wait_for_messages", json!({"timeout_seconds": 50}));
+    let read =
+        format!("SELECT count(*) FROM delivery WHERE message_id = {id} AND read_at IS NOT NULL");
+    eventually("written down during a wait", || place.number(&read) == 1);
+    ada.cancel(wait);
+}

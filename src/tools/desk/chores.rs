@@ -1,10 +1,10 @@
-//! What a desk does beside calls: it sits down, writes down what was read, and serves the commands
-//! that look at the table as a whole, make it, or empty it.
+//! What a desk does beside calls: it sits down, writes down what was read, serves who waits, and
+//! the commands that look at the table as a whole, make it, or empty it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{
-    super::{Cx, Effects, Me},
+    super::{Cx, Effects, Me, sit::Seated},
     Desk, settle,
 };
 use crate::{
@@ -18,6 +18,19 @@ use crate::{
 };
 
 impl Desk {
+    /// The bell of the member that sits here, made where it is missing; `None` before a first call.
+    pub fn bell(&self) -> Result<Option<PathBuf>> {
+        self.seated.as_ref().map(|seated| self.seats.bell(&seated.name)).transpose()
+    }
+
+    /// A number that changes when somebody has written, or `None` where the table is not the one
+    /// that was open, so that the next call finds it anew.
+    pub fn pulse(&self) -> Option<i64> {
+        let store = self.store.as_ref().filter(|store| store.is_current())?;
+        let sits = self.seated.as_ref().is_none_or(Seated::is_current);
+        sits.then(|| store.data_version().ok()).flatten()
+    }
+
     /// Sits down without a call, where a table is there.
     pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
         if !self.can_sit_down() {

@@ -5,7 +5,7 @@
 
 mod chores;
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -235,19 +235,6 @@ impl Desk {
         self.seats.wait_for_turn()
     }
 
-    /// The bell of the member that sits here, made where it is missing; `None` before a first call.
-    pub fn bell(&self) -> Result<Option<PathBuf>> {
-        self.seated.as_ref().map(|seated| self.seats.bell(&seated.name)).transpose()
-    }
-
-    /// A number that changes when somebody has written, or `None` where the table is not the one
-    /// that was open, so that the next call finds it anew.
-    pub fn pulse(&self) -> Option<i64> {
-        let store = self.store.as_ref().filter(|store| store.is_current())?;
-        let sits = self.seated.as_ref().is_none_or(Seated::is_current);
-        sits.then(|| store.data_version().ok()).flatten()
-    }
-
     /// These were read: the next transaction writes it down.
     pub fn confirm_later(&mut self, handings: impl IntoIterator<Item = Handing>) {
         self.to_confirm.extend(handings);
@@ -295,8 +282,14 @@ impl Desk {
         if matches!(self.who, Who::Named(_)) && job.only_looks {
             return false;
         }
+        // What was read may be written down a moment later, so that who looks into an empty inbox
+        // does not wait for it; a session that is killed in between is given it again.
+        let must_settle = match job.entry.access {
+            Access::MayWrite => !self.to_give_back.is_empty(),
+            Access::Reads | Access::Writes => self.has_to_settle(),
+        };
         job.entry.access == Access::Writes
-            || self.has_to_settle()
+            || must_settle
             || self.seated.as_ref().is_none_or(|seated| {
                 seated.key_is_new || now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER
             })
