@@ -76,7 +76,7 @@ fn look(text: &[u8]) -> Found {
 }
 
 enum Code {
-    /// `\uXXXX`.
+    /// A backslash, `u` and four digits.
     Unit(u32),
     /// Anything else.
     Other,
