@@ -4,6 +4,7 @@
 //! rmcp.
 
 mod ledger;
+mod lines;
 pub mod mcp;
 pub mod queue;
 pub mod stdio;

@@ -1,23 +1,17 @@
 //! The server's life on stdin and stdout: it ends with its client, whatever way that ends.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::{Arc, atomic::Ordering},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
-use rmcp::{ServiceExt as _, transport::async_rw::AsyncRwTransport};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rmcp::ServiceExt as _;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     event_loop,
     ledger::{Ledger, Watched},
+    lines::Lines,
     mcp::Server,
     queue::Queue,
-    surrogates::Mender,
 };
 use crate::{config::Config, error::Result, platform, tools::Desk};
 
@@ -57,15 +51,7 @@ async fn run(desk: Desk, config: Arc<Config>) {
         listed: Arc::default(),
     };
     let (reader, writer) = streams();
-    let reader = Counted {
-        inner: reader,
-        ledger: Arc::clone(&ledger),
-        gone: gone.clone(),
-        mender: Mender::default(),
-        raw: Vec::new(),
-        ready: Vec::new(),
-    };
-    let inner = AsyncRwTransport::new_server(reader, writer);
+    let inner = Lines::new(reader, writer, Arc::clone(&ledger), gone.clone());
     let transport = Watched { inner, ledger: Arc::clone(&ledger) };
 
     let give_back = tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger)));
@@ -155,63 +141,6 @@ async fn orphaned() {
         if platform::parent_pid() != parent {
             return;
         }
-    }
-}
-
-/// Stdin, mended, which counts its reads and says when the client closed it: rmcp alone would wait
-/// 5 s for calls that wait themselves.
-struct Counted {
-    inner: Reader,
-    ledger: Arc<Ledger>,
-    gone: CancellationToken,
-    mender: Mender,
-    /// As it came.
-    raw: Vec<u8>,
-    /// Mended, and not passed on yet.
-    ready: Vec<u8>,
-}
-
-impl Counted {
-    /// Waits for bytes and mends them; whether any came.
-    fn poll_more(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<bool>> {
-        self.raw.resize(room, 0);
-        let mut buffer = ReadBuf::new(&mut self.raw);
-        match Pin::new(&mut self.inner).poll_read(cx, &mut buffer) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                self.ledger.reads.fetch_add(1, Ordering::Relaxed);
-                self.mender.mend(buffer.filled(), &mut self.ready);
-                return Poll::Ready(Ok(true));
-            }
-            Poll::Ready(Ok(())) => self.mender.finish(&mut self.ready),
-            Poll::Ready(Err(err)) => {
-                self.gone.cancel();
-                return Poll::Ready(Err(err));
-            }
-        }
-        self.gone.cancel();
-        Poll::Ready(Ok(false))
-    }
-}
-
-impl AsyncRead for Counted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        while self.ready.is_empty() {
-            match self.poll_more(cx, buffer.remaining()) {
-                Poll::Ready(Ok(true)) => {}
-                Poll::Ready(Ok(false)) => break,
-                Poll::Ready(Err(err)) => return Poll::Ready(Err(err)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        let n_bytes = self.ready.len().min(buffer.remaining());
-        buffer.put_slice(self.ready.get(..n_bytes).unwrap_or_default());
-        self.ready.drain(..n_bytes);
-        Poll::Ready(Ok(()))
     }
 }
 

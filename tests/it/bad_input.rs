@@ -582,6 +582,11 @@ fn malformed_requests() {
         r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#,
         r#"{"jsonrpc":"2.0","id":1013,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1014,"method":"tools/call","params":{"name":"no_\ud83d","arguments":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":1015,"method":"tools/call","params":{"name":"broadcast","arguments":{"content":1e400}}}"#,
+        &format!(
+            r#"{{"jsonrpc":"2.0","id":1016,"method":"tools/call","params":{{"name":{}}}}}"#,
+            "[".repeat(150) + &"]".repeat(150)
+        ),
     ] {
         room.ada.write_line(line);
         room.ada.request("ping", json!({}));
@@ -594,6 +599,24 @@ fn malformed_requests() {
     // And the session goes on.
     room.accepted("send_message", json!({"recipient": "bob", "content": "still here"}));
     insta::assert_snapshot!(room.record);
+}
+
+/// No limit of a tool is near it, and the session goes on behind it.
+#[test]
+fn a_line_without_end_is_passed_over() {
+    let mut room = Room::new();
+    let long = "x".repeat(17 * 1024 * 1024);
+    room.ada.write_line(&format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"broadcast","arguments":{{"content":"{long}"}}}}}}"#
+    ));
+    room.ada.request("ping", json!({}));
+    let answers: Vec<String> =
+        std::mem::take(&mut room.ada.early).iter().map(Value::to_string).collect();
+    assert_eq!(
+        answers,
+        [r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"a line of over 16 MiB was passed over"}}"#]
+    );
+    room.accepted("send_message", json!({"recipient": "bob", "content": "still here"}));
 }
 
 /// All that an agent can write, hostile, and everywhere where it is shown.

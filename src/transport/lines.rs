@@ -1,0 +1,294 @@
+//! JSON-RPC messages line by line over a pair of byte streams, as MCP has them on stdin and stdout.
+//!
+//! rmcp has such a transport, which tries each of its 22 kinds of request in turn, with an error
+//! made for each that does not fit: a fifth of what a call costs. Here a tool call is tried first.
+//! And who sends what cannot be parsed is answered, wherever it can be told which request that was;
+//! a client would wait for ever otherwise.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering},
+};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        CallToolRequest, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, JsonRpcRequest,
+        RequestId, ServerJsonRpcMessage,
+    },
+    transport::Transport,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    sync::Mutex,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{ledger::Ledger, surrogates};
+
+/// Longer lines are refused: no text that a tool takes comes near it.
+const LINE_BYTES: usize = 16 * 1024 * 1024;
+/// How much is read at once, and kept between two messages.
+const READ_BYTES: usize = 8 * 1024;
+
+/// The transport. `R` and `W` are the client's ends.
+pub(super) struct Lines<R, W> {
+    reader: R,
+    /// `None` once closed.
+    writer: Arc<Mutex<Option<W>>>,
+    /// Counts the reads.
+    ledger: Arc<Ledger>,
+    /// Cancelled when the client has closed its end.
+    gone: CancellationToken,
+    /// Read, and not parsed yet.
+    buffer: Vec<u8>,
+    /// So much of it is known to hold no line's end.
+    n_searched: usize,
+    /// The rest of a line that was too long is passed over.
+    is_skipping: bool,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    pub(super) fn new(reader: R, writer: W, ledger: Arc<Ledger>, gone: CancellationToken) -> Self {
+        Lines {
+            reader,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            ledger,
+            gone,
+            buffer: Vec::with_capacity(READ_BYTES),
+            n_searched: 0,
+            is_skipping: false,
+        }
+    }
+
+    /// Reads on until the buffer begins with a whole line; its length, or `None` at the end. May be
+    /// dropped while it waits.
+    async fn line(&mut self) -> Option<usize> {
+        loop {
+            let fresh = self.buffer.get(self.n_searched..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+                return Some(self.n_searched + end + 1);
+            }
+            self.n_searched = self.buffer.len();
+            if self.n_searched > LINE_BYTES {
+                if !self.is_skipping {
+                    self.refuse(None, ErrorData::invalid_request(too_long(), None));
+                }
+                self.is_skipping = true;
+                self.take(self.n_searched);
+            }
+            self.buffer.reserve(READ_BYTES);
+            match self.reader.read_buf(&mut self.buffer).await {
+                Ok(0) => break,
+                Ok(_) => _ = self.ledger.reads.fetch_add(1, Ordering::Relaxed),
+                Err(err) => {
+                    tracing::debug!("stdin cannot be read: {err}");
+                    break;
+                }
+            }
+        }
+        self.gone.cancel();
+        None
+    }
+
+    /// Forgets the first bytes of the buffer, and what a long line has made it grow to.
+    fn take(&mut self, n_bytes: usize) {
+        self.buffer.drain(..n_bytes);
+        self.buffer.shrink_to(READ_BYTES);
+        self.n_searched = 0;
+    }
+
+    /// Answers what is no request that a handler could see.
+    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        tracing::debug!("refused a message: {}", error.message);
+        let line = line(&JsonRpcMessage::error(error, id));
+        // `receive` may be dropped at any time, and half of a line must not be written.
+        tokio::spawn(write(Arc::clone(&self.writer), line));
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        write(Arc::clone(&self.writer), line(&item))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            let n_bytes = self.line().await?;
+            let parsed = if self.is_skipping {
+                Parsed::Nothing
+            } else {
+                parse(self.buffer.get(..n_bytes).unwrap_or_default())
+            };
+            self.is_skipping = false;
+            self.take(n_bytes);
+            match parsed {
+                Parsed::Message(message) => return Some(*message),
+                Parsed::Nothing => {}
+                Parsed::Refused(id, error) => self.refuse(id, error),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.writer.lock().await.take());
+        Ok(())
+    }
+}
+
+fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+async fn write<W>(writer: Arc<Mutex<Option<W>>>, line: io::Result<Vec<u8>>) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    let line = line?;
+    let mut writer = writer.lock().await;
+    let Some(writer) = writer.as_mut() else { return Err(io::ErrorKind::NotConnected.into()) };
+    writer.write_all(&line).await?;
+    writer.flush().await
+}
+
+/// What a line turned out to be.
+enum Parsed {
+    Message(Box<ClientJsonRpcMessage>),
+    /// Nothing that wants an answer: an empty line, a notification that nobody knows, and what is
+    /// not JSON at all, as the SDKs for other languages have it, too.
+    Nothing,
+    Refused(Option<RequestId>, ErrorData),
+}
+
+fn parse(line: &[u8]) -> Parsed {
+    let line = line.trim_ascii();
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if line.is_empty() {
+        return Parsed::Nothing;
+    }
+    let line = surrogates::mend(line);
+    if let Ok(JsonRpcRequest { id, request, .. }) =
+        serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(&line)
+    {
+        let request = ClientRequest::CallToolRequest(request);
+        return Parsed::Message(Box::new(JsonRpcMessage::request(request, id)));
+    }
+    match serde_json::from_slice(&line) {
+        Ok(message) => Parsed::Message(Box::new(message)),
+        Err(err) => refusal(&line, &err),
+    }
+}
+
+/// The outside of a message, whose inside is not looked at: it may be nested too deeply, or hold
+/// numbers that are too large.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default)]
+    id: Option<RequestId>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "params")]
+    _params: Option<&'a RawValue>,
+}
+
+fn refusal(line: &[u8], err: &serde_json::Error) -> Parsed {
+    let id = match serde_json::from_slice(line) {
+        Ok(Envelope { id: None, method: Some(_), .. }) => return Parsed::Nothing,
+        Ok(Envelope { id, .. }) => id,
+        Err(_) => None,
+    };
+    if err.is_data() {
+        return Parsed::Refused(id, ErrorData::invalid_request("Invalid request", None));
+    }
+    let Some(id) = id else {
+        tracing::debug!("passed over a line that is not JSON: {err}");
+        return Parsed::Nothing;
+    };
+    let message = format!("the parameters cannot be read: {err}");
+    Parsed::Refused(Some(id), ErrorData::invalid_params(message, None))
+}
+
+fn too_long() -> String {
+    format!("a line of over {} MiB was passed over", LINE_BYTES / (1024 * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
+
+    use super::{JsonRpcMessage, Parsed, parse};
+
+    fn message(line: &str) -> ClientJsonRpcMessage {
+        match parse(line.as_bytes()) {
+            Parsed::Message(message) => *message,
+            Parsed::Nothing => panic!("passed over: {line}"),
+            Parsed::Refused(_, err) => panic!("refused: {line}: {}", err.message),
+        }
+    }
+
+    /// The way for tool calls leads to what rmcp would have made of the line.
+    #[test]
+    fn a_tool_call_is_what_rmcp_makes_of_it() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#,
+            r#"{"method":"tools/call","params":{"_meta":{"threadId":"t"},"name":"x","arguments":
+               {"a":[1,"\u00e4"]}},"jsonrpc":"2.0","id":"b"}"#,
+        ] {
+            let rmcp = serde_json::from_str::<ClientJsonRpcMessage>(line).unwrap();
+            let ours = message(line);
+            // Extensions compare as equal whatever they hold.
+            assert_eq!(format!("{ours:?}"), format!("{rmcp:?}"));
+            assert_eq!(serde_json::to_value(&ours).unwrap(), serde_json::to_value(&rmcp).unwrap());
+            let JsonRpcMessage::Request(request) = ours else { panic!("{line}") };
+            assert!(matches!(request.request, ClientRequest::CallToolRequest(_)), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_messages_are_parsed_by_rmcp() {
+        let ping = message("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n");
+        assert!(matches!(ping, JsonRpcMessage::Request(_)));
+        let note = message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert!(matches!(note, JsonRpcMessage::Notification(_)));
+    }
+
+    #[test]
+    fn who_can_be_answered_is() {
+        let refused = |line: &str| match parse(line.as_bytes()) {
+            Parsed::Message(_) => panic!("parsed: {line}"),
+            Parsed::Nothing => None,
+            Parsed::Refused(id, err) => Some((id, err.code.0)),
+        };
+        let call = |arguments: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call",
+                     "params":{{"name":"x","arguments":{{"a":{arguments}}}}}}}"#
+            )
+        };
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        assert_eq!(refused(&call(&deep)), Some((Some(RequestId::Number(7)), -32602)));
+        assert_eq!(refused(&call("1e400")), Some((Some(RequestId::Number(7)), -32602)));
+        assert_eq!(refused("[]"), Some((None, -32600)));
+        assert_eq!(refused(r#"{"id":7,"method":3}"#), Some((Some(RequestId::Number(7)), -32600)));
+        for nothing in ["", "  \r\n", "{", "hello", r#"{"method":"x","params":1e999}"#] {
+            assert_eq!(refused(nothing), None, "{nothing}");
+        }
+    }
+}
