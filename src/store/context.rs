@@ -64,15 +64,17 @@ impl Tx<'_> {
         author: &str,
         now: Time,
     ) -> Result<i64> {
-        let mut statement = self.writing()?.prepare_cached(
+        let conn = self.writing()?;
+        let mut statement = conn.prepare_cached(
             "INSERT INTO context (key, value, version, author, updated_at, change)
              VALUES (?1, ?2, 1, ?3, ?4, (SELECT coalesce(max(change), 0) + 1 FROM context))
              ON CONFLICT DO UPDATE SET value = excluded.value, version = version + 1,
                  author = excluded.author, updated_at = excluded.updated_at,
-                 change = excluded.change
-             RETURNING version",
+                 change = excluded.change",
         )?;
-        Ok(statement.query_row(params![key, value, author, now.0], |row| row.get(0))?)
+        statement.execute(params![key, value, author, now.0])?;
+        let mut statement = conn.prepare_cached("SELECT version FROM context WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0))?)
     }
 
     /// The keys that others have changed since the member was shown the context, latest first.

@@ -235,10 +235,11 @@ impl Tx<'_> {
             None => None,
         };
         let mut statement = conn.prepare_cached(
-            "INSERT INTO message (sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
+            "INSERT INTO message (id, sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
                                   task_id, about_id, thread_id, body, sent_at)
-             VALUES (:sender, :kind, :audience, :is_broadcast, :recipient, :reply_to, :task, :about,
-                     coalesce(:thread, (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'message'), 1),
+             VALUES (coalesce((SELECT max(id) FROM message), (SELECT last_message FROM about)) + 1,
+                     :sender, :kind, :audience, :is_broadcast, :recipient, :reply_to, :task, :about,
+                     coalesce(:thread, (SELECT max(id) FROM message) + 1, (SELECT last_message FROM about) + 1),
                      :body, :now)",
         )?;
         let id = statement.insert(named_params! {

@@ -87,9 +87,11 @@ impl Store {
             // Refuse what is not ours before the switch to WAL writes to it.
             schema::examine(&store.conn)?;
             store.switch_to_wal()?;
+            store.conn.pragma_update(None, "foreign_keys", false)?;
             let tx = store.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
             schema::migrate(&tx, now)?;
             tx.commit()?;
+            store.conn.pragma_update(None, "foreign_keys", true)?;
             store.settled(note)
         };
         let mut prepared = prepare();
@@ -231,20 +233,6 @@ impl Tx<'_> {
     /// Whether this transaction may write.
     pub fn is_writable(&self) -> bool {
         self.writable
-    }
-
-    /// Runs `f`; what it wrote is undone where it fails, and the transaction goes on.
-    pub fn attempt<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
-        if !self.writable {
-            return f();
-        }
-        command(self.conn, "SAVEPOINT attempt")?;
-        let result = f();
-        if result.is_err() {
-            command(self.conn, "ROLLBACK TO attempt")?;
-        }
-        command(self.conn, "RELEASE attempt")?;
-        result
     }
 
     /// Every method that writes asks this first.

@@ -11,10 +11,17 @@ use crate::error::{Error, Result};
 pub(super) const APPLICATION_ID: i32 = 0x7474_7462;
 
 /// Tables of this thousand can be read and written.
-const BREAKING: i64 = 1;
+const BREAKING: i64 = NEWEST / 1000;
 
-/// Append only. Entry N brings `user_version` from `1000 * BREAKING + N - 1` to the next.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1000.sql"), include_str!("schema/1001.sql")];
+/// Append only: what brings a table to each version from the one before it.
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1000, include_str!("schema/1000.sql")),
+    (1001, include_str!("schema/1001.sql")),
+    (NEWEST, include_str!("schema/2000.sql")),
+];
+
+/// The version that this program makes.
+const NEWEST: i64 = 2000;
 
 /// What a file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +53,7 @@ pub(super) fn examine(conn: &Connection) -> Result<State> {
             .hint("name another file, or move this one away; it was not touched"));
     }
     check_version(version)?;
-    Ok(if version < newest() { State::Old } else { State::Current })
+    Ok(if version < NEWEST { State::Old } else { State::Current })
 }
 
 /// # Errors
@@ -71,32 +78,35 @@ pub(super) fn version(conn: &Connection) -> Result<i64> {
 }
 
 /// Brings the table to this version. To be called inside an immediate transaction, in which it
-/// reads the version again: another process may have been faster.
+/// reads the version again: another process may have been faster. Foreign keys have to be off: a
+/// table that is made anew is dropped first.
+///
+/// # Errors
+/// What [`examine`] refuses; and a table whose rows do not fit together afterwards.
 pub(super) fn migrate(tx: &Connection, now: i64) -> Result<()> {
     let state = examine(tx)?;
     if state == State::Current {
         return Ok(());
     }
-    let done = if state == State::Empty { 0 } else { (version(tx)? - BREAKING * 1000 + 1).max(0) };
-    let todo = MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or(0));
-    for sql in todo {
+    // What is not ours was refused, and an empty file is of version 0.
+    let from = version(tx)?;
+    for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > from) {
         tx.execute_batch(sql)?;
     }
     if state == State::Empty {
         tx.pragma_update(None, "application_id", APPLICATION_ID)?;
         super::table::found(tx, now)?;
+    } else if tx.prepare("PRAGMA foreign_key_check")?.exists([])? {
+        return Err(Error::storage(format!("its rows of version {from} do not fit together"))
+            .hint("it was left as it is; move it away and begin anew, or bring back a backup"));
     }
-    tx.pragma_update(None, "user_version", newest())?;
+    tx.pragma_update(None, "user_version", NEWEST)?;
     Ok(())
-}
-
-fn newest() -> i64 {
-    BREAKING * 1000 + i64::try_from(MIGRATIONS.len()).unwrap_or(0) - 1
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{State, examine, migrate, newest, version};
+    use super::{APPLICATION_ID, MIGRATIONS, NEWEST, State, examine, migrate, version};
     use rusqlite::Connection;
 
     #[test]
@@ -115,18 +125,59 @@ mod tests {
         let first = schema(&conn);
         migrate(&conn, 6).unwrap();
         assert_eq!(schema(&conn), first);
-        assert_eq!(version(&conn).unwrap(), newest());
+        assert_eq!(version(&conn).unwrap(), NEWEST);
     }
 
     #[test]
     fn additions_of_a_newer_version_are_accepted_and_a_break_is_not() {
         let conn = Connection::open_in_memory().unwrap();
         migrate(&conn, 5).unwrap();
-        conn.pragma_update(None, "user_version", 1_900).unwrap();
+        conn.pragma_update(None, "user_version", NEWEST + 900).unwrap();
         assert_eq!(examine(&conn).unwrap(), State::Current);
-        conn.pragma_update(None, "user_version", 2_000).unwrap();
+        conn.pragma_update(None, "user_version", NEWEST + 1_000).unwrap();
         let refused = examine(&conn).unwrap_err().to_string();
-        assert!(refused.contains("version 2000"), "{refused}");
+        assert!(refused.contains("version 3000"), "{refused}");
+    }
+
+    /// All rows stay, with what hangs on them, and ids go on where they were.
+    #[test]
+    fn a_table_of_an_older_version_keeps_its_rows_and_its_ids() {
+        let conn = Connection::open_in_memory().unwrap();
+        for (_, sql) in MIGRATIONS.iter().filter(|(version, _)| *version < 2000) {
+            conn.execute_batch(sql).unwrap();
+        }
+        conn.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        conn.pragma_update(None, "user_version", 1001).unwrap();
+        conn.execute_batch(
+            "INSERT INTO about (id, epoch, began_at) VALUES (1, 7, 0);
+             INSERT INTO member (name, kind, joined_at) VALUES ('ada', 'agent', 0);
+             INSERT INTO message (id, sender_id, kind, audience, thread_id, body, sent_at)
+             VALUES (5, 1, 'message', 'ada', 5, 'hello', 1), (6, 1, 'message', 'ada', 6, 'gone', 1);
+             DELETE FROM message WHERE id = 6;
+             INSERT INTO message (id, sender_id, kind, audience, reply_to, thread_id, body, sent_at)
+             VALUES (4, 1, 'message', 'ada', 5, 5, 'yes', 2);
+             INSERT INTO delivery (message_id, member_id, sender_id) VALUES (4, 1, 1), (5, 1, 1);
+             INSERT INTO task (id, title, creator_id, created_at, updated_at, moved_by, moved_at)
+             VALUES (3, 'one', 1, 0, 0, 'ada', 0), (9, 'two', 1, 0, 0, 'ada', 0);
+             INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);",
+        )
+        .unwrap();
+        conn.pragma_update(None, "foreign_keys", false).unwrap();
+        migrate(&conn, 5).unwrap();
+        conn.pragma_update(None, "foreign_keys", true).unwrap();
+        let text = |sql: &str| -> String {
+            let mut statement = conn.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+            rows.map(Result::unwrap).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(text("SELECT id || body || thread_id FROM message"), "4yes5 5hello5");
+        assert_eq!(text("SELECT message_id || '' FROM delivery"), "4 5");
+        assert_eq!(text("SELECT id || title FROM task"), "3one 9two");
+        assert_eq!(text("SELECT task_id || '>' || depends_on FROM task_dependency"), "9>3");
+        assert_eq!(text("SELECT last_message || ' ' || last_task FROM about"), "6 9");
+        conn.execute("DELETE FROM message WHERE id = 5", []).unwrap_err();
+        conn.execute("DELETE FROM task WHERE id = 3", []).unwrap();
+        assert_eq!(text("SELECT task_id || '' FROM task_dependency"), "");
     }
 
     #[test]

@@ -48,7 +48,10 @@ impl Tx<'_> {
         let kept = serde_json::to_string(&seated)
             .map_err(|err| Error::internal("cannot name the members").source(err))?;
         conn.execute_batch(
-            "DELETE FROM reservation; DELETE FROM context; DELETE FROM task_dependency;
+            "UPDATE about SET
+                 last_message = coalesce((SELECT max(id) FROM message), last_message),
+                 last_task = coalesce((SELECT max(id) FROM task), last_task);
+             DELETE FROM reservation; DELETE FROM context; DELETE FROM task_dependency;
              DELETE FROM task; DELETE FROM delivery; DELETE FROM message; DELETE FROM event;",
         )?;
         for sql in [

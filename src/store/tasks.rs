@@ -129,53 +129,57 @@ const HELD: &str = concat!(
 
 const ENDED: &str = concat!(
     columns!("'' AS description, '' AS result"),
-    "WHERE status = +:status",
+    "WHERE status IN ('done', 'cancelled') AND status = +:status",
     filters!(),
     " ORDER BY id DESC LIMIT :limit + 0"
 );
 
-const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +?1 LIMIT ?2 + 0)";
+macro_rules! count {
+    ($part:literal) => {
+        concat!(
+            "SELECT count(*) FROM (SELECT 1 FROM task WHERE ",
+            $part,
+            " AND status = +:status",
+            filters!(),
+            " LIMIT :limit + 0)"
+        )
+    };
+}
 
-const COUNT_SOME: &str = concat!(
-    "SELECT count(*) FROM (SELECT 1 FROM task WHERE status = +:status",
-    filters!(),
-    " LIMIT :limit + 0)"
-);
+const COUNT_OPEN: &str = count!("status NOT IN ('done', 'cancelled')");
 
-/// A claim: the row count decides who has it.
+const COUNT_ENDED: &str = count!("status IN ('done', 'cancelled')");
+
+/// A claim: the row count decides who has it. Without RETURNING, for which `SQLite` opens a table
+/// of its own in memory each time: that costs as much as the claim.
 macro_rules! claim {
     ($which:literal) => {
         concat!(
             "UPDATE task SET status = 'in_progress', assignee_id = :me, version = version + 1,
                     updated_at = :now, moved_by = :by, moved_at = :now
-             WHERE ",
-            $which,
-            " RETURNING id"
+             WHERE id = :id AND ",
+            $which
         )
     };
 }
 
-const CLAIM: &str = claim!(
-    "id = :id AND status = 'pending' AND n_waits = 0
-     AND (assignee_id IS NULL OR assignee_id = +:me)"
-);
+const CLAIM: &str =
+    claim!("status = 'pending' AND n_waits = 0 AND (assignee_id IS NULL OR assignee_id = +:me)");
 
-const CLAIM_OVER: &str = claim!("id = :id AND version = :version");
+const CLAIM_OVER: &str = claim!("version = :version");
 
-const CLAIM_NEXT: &str = claim!(
-    "id = (SELECT id FROM task INDEXED BY task_ready
-           WHERE status = 'pending' AND n_waits = 0
-             AND (assignee_id IS NULL OR assignee_id = +:me)
-           ORDER BY priority DESC, id LIMIT 1)"
-);
+const NEXT_READY: &str = "SELECT id FROM task
+     WHERE status NOT IN ('done', 'cancelled') AND status = 'pending' AND n_waits = 0
+       AND (assignee_id IS NULL OR assignee_id = +?1)
+     ORDER BY priority DESC, id LIMIT 1";
 
 impl Tx<'_> {
     pub fn insert_task(&self, new: &NewTask<'_>, now: Time) -> Result<TaskId> {
         let conn = self.writing()?;
         let mut statement = conn.prepare_cached(
-            "INSERT INTO task (title, description, priority, creator_id, assignee_id, n_waits,
+            "INSERT INTO task (id, title, description, priority, creator_id, assignee_id, n_waits,
                                created_at, updated_at, moved_by, moved_at)
-             VALUES (:title, :description, :priority, :creator, :assignee, :n_waits,
+             VALUES (coalesce((SELECT max(id) FROM task), (SELECT last_task FROM about)) + 1, :title, :description, :priority, :creator, :assignee, :n_waits,
                      :now, :now, :by, :now)",
         )?;
         let id = statement.insert(named_params! {
@@ -205,19 +209,15 @@ impl Tx<'_> {
     /// Takes a pending task. `false`: it could not be had.
     pub fn claim_task(&self, id: TaskId, me: MemberId, by: &str, now: Time) -> Result<bool> {
         let mut statement = self.writing()?.prepare_cached(CLAIM)?;
-        let row = statement
-            .query_row(named_params! {":id": id.0, ":me": me.0, ":by": by, ":now": now.0}, |row| {
-                row.get::<_, i64>(0)
-            });
-        Ok(row.optional()?.is_some())
+        let n_rows = statement
+            .execute(named_params! {":id": id.0, ":me": me.0, ":by": by, ":now": now.0})?;
+        Ok(n_rows > 0)
     }
 
-    /// Takes the first ready task by priority, then age.
-    pub fn claim_next_task(&self, me: MemberId, by: &str, now: Time) -> Result<Option<TaskId>> {
-        let mut statement = self.writing()?.prepare_cached(CLAIM_NEXT)?;
-        let row = statement
-            .query_row(named_params! {":me": me.0, ":by": by, ":now": now.0}, |row| row.get(0));
-        Ok(row.optional()?.map(TaskId))
+    /// The first task by priority, then age, that the member could claim.
+    pub fn next_ready_task(&self, me: MemberId) -> Result<Option<TaskId>> {
+        let mut statement = self.conn.prepare_cached(NEXT_READY)?;
+        Ok(statement.query_row([me.0], |row| row.get(0)).optional()?.map(TaskId))
     }
 
     /// Takes a task from one who does not hold it any more, if it is still of this version.
@@ -230,13 +230,10 @@ impl Tx<'_> {
         now: Time,
     ) -> Result<bool> {
         let mut statement = self.writing()?.prepare_cached(CLAIM_OVER)?;
-        let row = statement.query_row(
-            named_params! {
-                ":id": id.0, ":version": version, ":me": me.0, ":by": by, ":now": now.0
-            },
-            |row| row.get::<_, i64>(0),
-        );
-        Ok(row.optional()?.is_some())
+        let n_rows = statement.execute(named_params! {
+            ":id": id.0, ":version": version, ":me": me.0, ":by": by, ":now": now.0
+        })?;
+        Ok(n_rows > 0)
     }
 
     /// Changes a task that is still of this version.
@@ -368,23 +365,18 @@ impl Tx<'_> {
 
     /// How many tasks there are of a status, up to where the count is to stop.
     pub fn count_tasks(&self, board: &Board, status: Status, stop: usize) -> Result<usize> {
-        let stop = i64::try_from(stop).unwrap_or(i64::MAX);
-        let count: i64 = if board.assignee.is_none() && board.ready_for.is_none() {
-            let mut statement = self.conn.prepare_cached(COUNT)?;
-            statement.query_row((status.as_str(), stop), |row| row.get(0))?
-        } else {
-            let mut statement = self.conn.prepare_cached(COUNT_SOME)?;
-            statement.query_row(
-                named_params! {
-                    ":status": status.as_str(),
-                    ":any": board.assignee.is_none(),
-                    ":assignee": board.assignee.and_then(Holder::id).map(|member| member.0),
-                    ":ready": board.ready_for.map(|member| member.0),
-                    ":limit": stop,
-                },
-                |row| row.get(0),
-            )?
-        };
+        let sql = if status.is_ended() { COUNT_ENDED } else { COUNT_OPEN };
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let count: i64 = statement.query_row(
+            named_params! {
+                ":status": status.as_str(),
+                ":any": board.assignee.is_none(),
+                ":assignee": board.assignee.and_then(Holder::id).map(|member| member.0),
+                ":ready": board.ready_for.map(|member| member.0),
+                ":limit": i64::try_from(stop).unwrap_or(i64::MAX),
+            },
+            |row| row.get(0),
+        )?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
@@ -441,7 +433,8 @@ mod tests {
     use rusqlite::{Connection, StatementStatus};
 
     use super::{
-        CLAIM, CLAIM_NEXT, CLAIM_OVER, COUNT, ENDED, MemberId, OPEN, Status, TaskId, Time, Tx,
+        CLAIM, CLAIM_OVER, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status,
+        TaskId, Time, Tx,
     };
 
     /// None of them may look at every task, or be planned anew at each call.
@@ -451,9 +444,10 @@ mod tests {
         super::super::schema::migrate(&conn, 0).unwrap();
         for (sql, index) in [
             (OPEN, "task_open"),
-            (ENDED, "task_status"),
-            (COUNT, "COVERING INDEX task_status"),
-            (CLAIM_NEXT, "task_ready"),
+            (ENDED, "task_ended"),
+            (COUNT_OPEN, "COVERING INDEX task_open"),
+            (COUNT_ENDED, "INDEX task_ended"),
+            (NEXT_READY, "COVERING INDEX task_open"),
             (CLAIM, "INTEGER PRIMARY KEY"),
             (CLAIM_OVER, "INTEGER PRIMARY KEY"),
         ] {

@@ -98,7 +98,9 @@ pub(super) enum Taken {
 }
 
 fn take_next(cx: &Cx<'_>) -> Result<TaskId> {
-    if let Some(id) = cx.tx.claim_next_task(cx.me.id, cx.me.name.as_str(), cx.now)? {
+    if let Some(id) = cx.tx.next_ready_task(cx.me.id)?
+        && cx.tx.claim_task(id, cx.me.id, cx.me.name.as_str(), cx.now)?
+    {
         cx.log_task(id, "task.claimed", "")?;
         return Ok(id);
     }

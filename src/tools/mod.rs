@@ -166,6 +166,7 @@ pub(crate) enum SeatChange {
 }
 
 /// The result of one tool, before the desk adds what belongs to every result.
+#[derive(Default)]
 pub(crate) struct Reply {
     pub text: String,
     pub json: Value,

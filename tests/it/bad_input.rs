@@ -614,7 +614,9 @@ fn a_line_without_end_is_passed_over() {
         std::mem::take(&mut room.ada.early).iter().map(Value::to_string).collect();
     assert_eq!(
         answers,
-        [r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"a line of over 16 MiB was passed over"}}"#]
+        [
+            r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"a line of over 16 MiB was passed over"}}"#
+        ]
     );
     room.accepted("send_message", json!({"recipient": "bob", "content": "still here"}));
 }

@@ -4,17 +4,18 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    super::{Cx, Effects, Me, sit::Seated},
-    Desk, settle,
+    super::{Cx, Effects, Me, log, sit::Seated},
+    Asked, Desk,
 };
 use crate::{
     domain::{
         id::{MemberId, SessionId},
         name::{self, MemberName},
+        time::Time,
     },
     error::{Error, Kind, Result},
     seat::WriteTurn,
-    store::Event,
+    store::{Event, Handing, Tx},
 };
 
 impl Desk {
@@ -38,7 +39,7 @@ impl Desk {
         }
         let now = self.now();
         self.open(Some(turn), now)?;
-        let outcome = self.transact(None, true, now)?;
+        let outcome = self.transact(Asked::Nothing, true, now)?;
         self.take_over(outcome, now);
         Ok(())
     }
@@ -158,4 +159,27 @@ impl Desk {
         }
         Ok(n_messages)
     }
+}
+
+/// Writes down what was read, and what never arrived.
+pub(super) fn settle(
+    tx: &Tx<'_>,
+    actor: &str,
+    confirm: &[Handing],
+    give_back: &[Handing],
+    now: Time,
+) -> Result<()> {
+    if confirm.is_empty() && give_back.is_empty() {
+        return Ok(());
+    }
+    let epoch = tx.epoch()?;
+    for handing in confirm.iter().filter(|handing| handing.epoch == epoch) {
+        let read = tx.confirm(handing, now)?;
+        log::messages(tx, actor, "message.read", &read, now)?;
+    }
+    for handing in give_back.iter().filter(|handing| handing.epoch == epoch) {
+        let back = tx.give_back(handing, now)?;
+        log::messages(tx, actor, "message.unhanded", &back, now)?;
+    }
+    Ok(())
 }

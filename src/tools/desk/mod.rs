@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use self::chores::settle;
 use super::{
-    Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, lapse, log,
+    Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, lapse,
     register::Register,
     sit::{self, Seated},
 };
@@ -97,6 +98,24 @@ impl Answer {
         lines.push(&self.body);
         lines.extend(self.badge.as_deref());
         lines.join("\n")
+    }
+}
+
+/// What a transaction is for.
+enum Asked<'a> {
+    /// To sit down.
+    Nothing,
+    Job(&'a Job),
+    /// The job was run, refused, and undone: what belongs to every call is still to be done.
+    Refused(&'a Job, Error),
+}
+
+impl<'a> Asked<'a> {
+    fn job(&self) -> Option<&'a Job> {
+        match self {
+            Asked::Nothing => None,
+            Asked::Job(job) | Asked::Refused(job, _) => Some(job),
+        }
     }
 }
 
@@ -272,7 +291,14 @@ impl Desk {
 
     fn try_call(&mut self, job: &Job, turn: Option<&WriteTurn>, now: Time) -> Result<Answer> {
         self.open(turn, now)?;
-        let outcome = self.transact(Some(job), turn.is_some(), now)?;
+        let outcome = match self.transact(Asked::Job(job), turn.is_some(), now) {
+            // What it had written by then is undone; what lapsed or was read is not, and a caller
+            // that was refused sits there all the same.
+            Err(err) if is_for_caller(&err) => {
+                self.transact(Asked::Refused(job, err), turn.is_some(), now)?
+            }
+            outcome => outcome?,
+        };
         Ok(self.take_over(outcome, now))
     }
 
@@ -313,7 +339,8 @@ impl Desk {
         Ok(())
     }
 
-    fn transact(&mut self, job: Option<&Job>, writable: bool, now: Time) -> Result<Outcome> {
+    fn transact(&mut self, asked: Asked<'_>, writable: bool, now: Time) -> Result<Outcome> {
+        let job = asked.job();
         let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
         let sitting = sit::Sitting {
             who: &self.who,
@@ -351,24 +378,15 @@ impl Desk {
                 effects: Effects::default(),
             };
             let looked = if writable { lapse::some(&mut cx, looked)? } else { looked };
-            // What lapsed has done so whether or not the call is refused.
-            let lapsed = std::mem::take(&mut cx.effects);
-            let reply = match job {
-                Some(job) => tx.attempt(|| {
+            let reply = match asked {
+                Asked::Nothing => Ok(Reply::default()),
+                Asked::Job(job) => {
                     let reply = job.run(&mut cx)?;
                     fault::point("in_tool");
                     Ok(reply)
-                }),
-                None => Ok(Reply { text: String::new(), json: serde_json::Value::Null }),
+                }
+                Asked::Refused(_, err) => Err(err),
             };
-            let reply = match reply {
-                Err(err) if !is_for_caller(&err) => return Err(err),
-                reply => reply,
-            };
-            if reply.is_err() {
-                cx.effects = Effects::default();
-            }
-            cx.effects.ring.extend(lapsed.ring);
             let badge = badge(&cx, job)?;
             let (beat, heard) = (writable && (is_stale || new_seat), job.is_some());
             let effects = cx.effects;
@@ -465,26 +483,4 @@ fn badge(cx: &Cx<'_>, job: Option<&Job>) -> Result<Option<String>> {
     }
     let unread = cx.tx.unread(cx.me.id, cx.me.reads_as)?;
     Ok((unread.count > 0).then(|| text::badge(unread.count, &unread.senders, cx.front)))
-}
-
-fn settle(
-    tx: &Tx<'_>,
-    actor: &str,
-    confirm: &[Handing],
-    give_back: &[Handing],
-    now: Time,
-) -> Result<()> {
-    if confirm.is_empty() && give_back.is_empty() {
-        return Ok(());
-    }
-    let epoch = tx.epoch()?;
-    for handing in confirm.iter().filter(|handing| handing.epoch == epoch) {
-        let read = tx.confirm(handing, now)?;
-        log::messages(tx, actor, "message.read", &read, now)?;
-    }
-    for handing in give_back.iter().filter(|handing| handing.epoch == epoch) {
-        let back = tx.give_back(handing, now)?;
-        log::messages(tx, actor, "message.unhanded", &back, now)?;
-    }
-    Ok(())
 }
