@@ -13,12 +13,12 @@ pub(super) const APPLICATION_ID: i32 = 0x7474_7462;
 /// Tables of this thousand can be read and written.
 const BREAKING: i64 = NEWEST / 1000;
 
-/// Append only: what brings a table to each version from the one before it.
-const MIGRATIONS: &[(i64, &str)] = &[
-    (1000, include_str!("schema/1000.sql")),
-    (1001, include_str!("schema/1001.sql")),
-    (NEWEST, include_str!("schema/2000.sql")),
-];
+/// What a new file gets.
+const TABLE: &str = include_str!("schema/table.sql");
+
+/// Append only: what brings an older table to each version from the one before it.
+const MIGRATIONS: &[(i64, &str)] =
+    &[(1001, include_str!("schema/1001.sql")), (NEWEST, include_str!("schema/2000.sql"))];
 
 /// The version that this program makes.
 const NEWEST: i64 = 2000;
@@ -88,17 +88,21 @@ pub(super) fn migrate(tx: &Connection, now: i64) -> Result<()> {
     if state == State::Current {
         return Ok(());
     }
-    // What is not ours was refused, and an empty file is of version 0.
-    let from = version(tx)?;
-    for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > from) {
-        tx.execute_batch(sql)?;
-    }
     if state == State::Empty {
+        tx.execute_batch(TABLE)?;
         tx.pragma_update(None, "application_id", APPLICATION_ID)?;
         super::table::found(tx, now)?;
-    } else if tx.prepare("PRAGMA foreign_key_check")?.exists([])? {
-        return Err(Error::storage(format!("its rows of version {from} do not fit together"))
-            .hint("it was left as it is; move it away and begin anew, or bring back a backup"));
+    } else {
+        let from = version(tx)?;
+        for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > from) {
+            tx.execute_batch(sql)?;
+        }
+        if tx.prepare("PRAGMA foreign_key_check")?.exists([])? {
+            let err = format!("its rows of version {from} do not fit together");
+            return Err(Error::storage(err).hint(
+                "it was left as it is; move it away and begin anew, or bring back a backup",
+            ));
+        }
     }
     tx.pragma_update(None, "user_version", NEWEST)?;
     Ok(())
@@ -139,14 +143,45 @@ mod tests {
         assert!(refused.contains("version 3000"), "{refused}");
     }
 
-    /// All rows stay, with what hangs on them, and ids go on where they were.
-    #[test]
-    fn a_table_of_an_older_version_keeps_its_rows_and_its_ids() {
+    /// A table as the first version made it, brought to the version before the given one.
+    fn old(before: i64) -> Connection {
         let conn = Connection::open_in_memory().unwrap();
-        for (_, sql) in MIGRATIONS.iter().filter(|(version, _)| *version < 2000) {
+        conn.execute_batch(include_str!("schema/1000.sql")).unwrap();
+        for (_, sql) in MIGRATIONS.iter().filter(|(version, _)| *version < before) {
             conn.execute_batch(sql).unwrap();
         }
         conn.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        conn.pragma_update(None, "user_version", 1000).unwrap();
+        conn.pragma_update(None, "foreign_keys", false).unwrap();
+        conn
+    }
+
+    /// Names, columns, keys and indexes of all tables.
+    fn shape(conn: &Connection) -> Vec<String> {
+        let sql = "SELECT m.name || ' ' || c.cid || ' ' || c.name || ' ' || c.type || c.pk || c.\"notnull\" || coalesce(c.dflt_value, '')
+             FROM sqlite_schema m, pragma_table_xinfo(m.name) c WHERE m.type = 'table'
+         UNION ALL SELECT m.name || '>' || f.\"table\" || f.\"from\" || coalesce(f.\"to\", '') || f.on_delete
+             FROM sqlite_schema m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'
+         UNION ALL SELECT replace(sql, char(10), '') FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL
+         ORDER BY 1";
+        let mut statement = conn.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_table_that_was_migrated_is_as_a_new_one() {
+        let (new, old) = (Connection::open_in_memory().unwrap(), old(1001));
+        migrate(&new, 5).unwrap();
+        old.execute_batch("INSERT INTO about (id, epoch, began_at) VALUES (1, 7, 0)").unwrap();
+        migrate(&old, 5).unwrap();
+        assert_eq!(shape(&old), shape(&new));
+        assert!(shape(&new).len() > 90, "{:#?}", shape(&new));
+    }
+
+    /// All rows stay, with what hangs on them, and ids go on where they were.
+    #[test]
+    fn a_table_of_an_older_version_keeps_its_rows_and_its_ids() {
+        let conn = old(2000);
         conn.pragma_update(None, "user_version", 1001).unwrap();
         conn.execute_batch(
             "INSERT INTO about (id, epoch, began_at) VALUES (1, 7, 0);
@@ -162,7 +197,6 @@ mod tests {
              INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);",
         )
         .unwrap();
-        conn.pragma_update(None, "foreign_keys", false).unwrap();
         migrate(&conn, 5).unwrap();
         conn.pragma_update(None, "foreign_keys", true).unwrap();
         let text = |sql: &str| -> String {

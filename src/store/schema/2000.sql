@@ -49,7 +49,8 @@ CREATE TABLE new_task (
     -- 0 low, 1 medium, 2 high.
     priority INTEGER NOT NULL DEFAULT 1,
     creator_id INTEGER NOT NULL REFERENCES member (id),
-    assignee_id INTEGER REFERENCES member (id),
+    -- A member. Not declared so: each page would be copied before it is changed.
+    assignee_id INTEGER,
     version INTEGER NOT NULL DEFAULT 1,
     -- How many of its dependencies are not done: ready means pending and none.
     n_waits INTEGER NOT NULL DEFAULT 0,
