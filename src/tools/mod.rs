@@ -169,6 +169,7 @@ pub(crate) enum SeatChange {
 #[derive(Default)]
 pub(crate) struct Reply {
     pub text: String,
+    /// For commands; models are shown the text.
     pub json: Value,
 }
 
@@ -279,8 +280,11 @@ fn job<T: Tool>(entry: &'static Entry, params: T::Params) -> Result<Job> {
         only_looks: T::only_looks(&params),
         run: Box::new(move |cx| {
             let output = T::call(cx, &params)?;
-            let json = serde_json::to_value(&output)
-                .map_err(|err| Error::internal("cannot write the result").source(err))?;
+            let json = match cx.front {
+                Front::Tools => Value::Null,
+                Front::Commands => serde_json::to_value(&output)
+                    .map_err(|err| Error::internal("cannot write the result").source(err))?,
+            };
             Ok(Reply { text: output.to_string(), json })
         }),
     })

@@ -113,8 +113,10 @@ CREATE INDEX event_task ON event (task_id) WHERE task_id IS NOT NULL;
 CREATE TABLE task (
     id INTEGER PRIMARY KEY,
     title TEXT NOT NULL,
+    -- Not IN: for a list of over two, a table is opened in memory at each change.
     status TEXT NOT NULL DEFAULT 'pending' CHECK (
-        status IN ('pending', 'in_progress', 'blocked', 'review', 'done', 'cancelled')),
+        status = 'pending' OR status = 'in_progress' OR status = 'blocked' OR status = 'review'
+        OR status = 'done' OR status = 'cancelled'),
     -- 0 low, 1 medium, 2 high.
     priority INTEGER NOT NULL DEFAULT 1,
     creator_id INTEGER NOT NULL REFERENCES member (id),
