@@ -12,6 +12,13 @@ UPDATE about SET
     last_message = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'message'), 0),
     last_task = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'task'), 0);
 
+-- The last message that a hook announced to the session, the last that kept it from stopping, and
+-- when a hook last ran; the last message that a member's poll daemon dealt with.
+ALTER TABLE session ADD COLUMN announced_to INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN held_to INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN hook_at INTEGER;
+ALTER TABLE member ADD COLUMN polled_to INTEGER;
+
 CREATE TABLE new_message (
     id INTEGER PRIMARY KEY,
     sender_id INTEGER NOT NULL REFERENCES member (id),

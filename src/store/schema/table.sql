@@ -33,7 +33,9 @@ CREATE TABLE member (
     window_at INTEGER NOT NULL DEFAULT 0,
     window_n INTEGER NOT NULL DEFAULT 0,
     -- The last change of the context that the member was shown.
-    context_seen INTEGER NOT NULL DEFAULT 0
+    context_seen INTEGER NOT NULL DEFAULT 0,
+    -- The last message that its poll daemon dealt with; NULL where there never was one.
+    polled_to INTEGER
 ) STRICT;
 
 -- By which key a client's session finds the member it had before.
@@ -55,7 +57,12 @@ CREATE TABLE session (
     pid INTEGER NOT NULL,
     checkout TEXT NOT NULL,
     branch TEXT,
-    began_at INTEGER NOT NULL
+    began_at INTEGER NOT NULL,
+    -- The last message that a hook announced to the session, the last that kept it from stopping,
+    -- and when a hook last ran.
+    announced_to INTEGER NOT NULL DEFAULT 0,
+    held_to INTEGER NOT NULL DEFAULT 0,
+    hook_at INTEGER
 ) STRICT;
 
 -- Ids are counted on from the last row: see `about`.
