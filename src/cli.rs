@@ -97,6 +97,11 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
             log::run(&wanted, looker(workspace), matches.get_flag("json"), &mut out)
         }
         "reset" => reset::run(&parsed::<reset::Args>(matches)?, looker(workspace)),
+        "hook" => commands::hook::run(&workspace, config, &mut out),
+        "wake" => {
+            drop(out);
+            commands::hook::wake(&workspace, config)
+        }
         "where" => commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0),
         other => Err(Error::internal(format!("the command {other} leads nowhere"))),
     }
@@ -137,6 +142,8 @@ pub fn tree() -> Command {
         )
         .subcommand(log::Args::augment_args(Command::new("log")).arg(json.clone()))
         .subcommands(tools)
+        .subcommand(plain("hook", "Answer a hook of an agent's client").hide(true))
+        .subcommand(plain("wake", "Wait beside an idle session, as a hook").hide(true))
         .subcommand(reset::Args::augment_args(Command::new("reset")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json))
         .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(

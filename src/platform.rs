@@ -136,6 +136,38 @@ pub fn parent_pid() -> Option<u32> {
     }
 }
 
+/// The process that started another one, or took it over; `None` where the system does not tell.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        // The name in parentheses may hold anything; the parent stands second behind it.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+    #[cfg(all(unix, not(target_os = "linux")))]
+    {
+        let done = std::process::Command::new("ps")
+            .args(["-o", "ppid=", "-p", &pid.to_string()])
+            .output()
+            .ok()?;
+        String::from_utf8(done.stdout).ok()?.trim().parse().ok()
+    }
+    #[cfg(not(unix))]
+    {
+        let _unknown = pid;
+        None
+    }
+}
+
+/// The processes above this one, the nearest first.
+pub fn processes_above() -> Vec<u32> {
+    /// A longer line would be a circle: numbers are given anew.
+    const MOST: usize = 64;
+    let above = std::iter::successors(parent_pid(), |pid| parent_of(*pid));
+    // The first process of all started everybody.
+    above.take_while(|pid| *pid > 1).take(MOST).collect()
+}
+
 /// Whether something that was written to stdout is known not to have been read. On Linux a pipe
 /// tells so at any time, and a socket when its reader has closed it with bytes left in it. Elsewhere
 /// the writing end of a pipe may know of its own direction only. False where the system does not

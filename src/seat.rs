@@ -61,6 +61,12 @@ pub struct Seat {
     lock: LockFile,
 }
 
+/// A place beside a seat that one process at a time may have, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _lock: LockFile,
+}
+
 /// The right to write to the table, given back when it is dropped.
 #[derive(Debug)]
 pub struct WriteTurn {
@@ -95,6 +101,17 @@ impl Seats {
             std::thread::sleep(BETWEEN_TRIES);
         }
         Ok(None)
+    }
+
+    /// Takes the one place of this kind (`wake`) beside the seat of `name`; `None` where another
+    /// process has it.
+    ///
+    /// # Errors
+    /// The lock file cannot be made or locked at all.
+    pub fn place_beside(&self, name: &MemberName, kind: &str) -> Result<Option<Place>> {
+        let path = self.folder.join(format!("{kind}-{}.lock", name.key()));
+        let lock = LockFile::open(&path)?;
+        Ok(try_lock(&lock.file, &path)?.then_some(Place { _lock: lock }))
     }
 
     /// Whether a session sits on the seat of `name`. A look takes a shared lock, so that lookers

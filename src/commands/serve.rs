@@ -23,6 +23,9 @@ pub struct Args {
     /// Wish for this name instead of one made from the client's
     #[arg(long)]
     name: Option<String>,
+    /// Wake the session when mail comes while it is idle (Codex)
+    #[arg(long)]
+    wake: bool,
     /// How the client is connected
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,
@@ -56,6 +59,6 @@ pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8
     let agent = Agent { family: "agent".to_owned(), ..Agent::default() };
     let who = Who::Session { agent, wish };
     let desk = Desk::new(workspace, Arc::clone(config), who, Front::Tools).with_notices(notices);
-    stdio::serve(desk, config)?;
+    stdio::serve(desk, config, args.wake)?;
     Ok(0)
 }

@@ -19,6 +19,12 @@ impl Time {
         Age((self.0 - earlier.0).max(0))
     }
 
+    /// `2026-07-28T12:03:44Z`, for files that outlive a day.
+    pub fn utc(self) -> String {
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        format!("{at:.0}")
+    }
+
     /// The point `millis` before this one.
     #[must_use]
     pub fn before(self, millis: i64) -> Time {

@@ -241,7 +241,10 @@ impl Tx<'_> {
     /// The session's own row, too, so that the seat is known to have been this key's.
     pub fn set_session_key(&self, session: SessionId, key: &str) -> Result<()> {
         self.writing()?
-            .prepare_cached("UPDATE session SET key = ?2 WHERE id = ?1")?
+            .prepare_cached(
+                // By its client it is another session now, to whose model nothing was announced.
+                "UPDATE session SET key = ?2, announced_to = 0, held_to = 0 WHERE id = ?1",
+            )?
             .execute(params![session.0, key])?;
         Ok(())
     }
@@ -301,6 +304,25 @@ impl Tx<'_> {
              WHERE session.family = ?1 AND session.key = ?2",
         )?;
         let rows = statement.query_map([family, key], Member::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The members where a session sits or sat last, with the process that serves it.
+    pub fn served_members(&self) -> Result<Vec<(Member, u32)>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT member.*, session.pid FROM member JOIN session ON session.id = session_id
+             WHERE NOT seatless ORDER BY session.id DESC",
+        )?;
+        let rows = statement.query_map([], |row| Ok((Member::from_row(row)?, row.get("pid")?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The members to whom a client's id of a session leads, whichever client it is.
+    pub fn members_with_key(&self, key: &str) -> Result<Vec<Member>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT member.* FROM member_key JOIN member ON member.id = member_id WHERE key = ?1",
+        )?;
+        let rows = statement.query_map([key], Member::from_row)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

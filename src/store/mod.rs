@@ -8,6 +8,7 @@ mod companions;
 mod context;
 mod events;
 mod history;
+mod hooks;
 mod members;
 mod messages;
 mod reservations;
@@ -27,6 +28,7 @@ pub use self::{
     context::{ContextChange, ContextEntry},
     events::{Event, LogLine},
     history::{Filter, Found},
+    hooks::Waiting,
     members::{Joining, Member, Session},
     messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
     reservations::{NewReservation, Reservation},

@@ -4,6 +4,7 @@
 //! description, its JSON Schema and its help. [`desk::Desk`] runs a call in one transaction:
 //! who asks, the tool, the badge.
 
+mod announce;
 mod board;
 mod broadcast;
 mod claim_task;
@@ -75,6 +76,9 @@ pub const TABLE: &[Entry] = &[
     entry::<release_files::ReleaseFiles>(),
 ];
 
+/// What clients' hooks call; it is in no list of tools.
+const HOOK: &Entry = &entry::<announce::Announce>();
+
 /// What a call does to the table beside the caller's heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -94,6 +98,8 @@ pub(crate) trait Tool {
     const ACCESS: Access;
     /// Clients that show models only the names of tools show this one in full.
     const ALWAYS_LOAD: bool = false;
+    /// A client calls it by itself: its model knows nothing of the call, and reads no head lines.
+    const IS_HOOK: bool = false;
     type Params: DeserializeOwned + JsonSchema + clap::Args + Send + Sync + 'static;
     type Output: Serialize + fmt::Display;
 
@@ -178,6 +184,10 @@ pub struct Job {
     pub entry: &'static Entry,
     pub waits: Option<Duration>,
     pub only_looks: bool,
+    /// A client's hook, which nobody waits for.
+    pub is_hook: bool,
+    /// Somebody is at work there, who called; not so where a process asks that waits.
+    pub is_sign_of_life: bool,
     run: Box<Run>,
 }
 
@@ -195,7 +205,31 @@ impl Job {
                 None => err,
             })
         };
-        Job { entry, waits: None, only_looks: false, run: Box::new(run) }
+        Job {
+            entry,
+            waits: None,
+            only_looks: false,
+            is_hook: false,
+            is_sign_of_life: true,
+            run: Box::new(run),
+        }
+    }
+
+    /// What a client's hook asks for, in the client's words.
+    ///
+    /// # Errors
+    /// It does not say which event it is.
+    pub fn hook(said: Map<String, Value>) -> Result<Job> {
+        (HOOK.parse_json)(HOOK, Value::Object(said))
+    }
+
+    /// What a process asks for that waits while its session is idle.
+    ///
+    /// # Errors
+    /// None.
+    pub fn idle() -> Result<Job> {
+        let job = Job::hook(Map::from_iter([("event".to_owned(), announce::IDLE.into())]))?;
+        Ok(Job { is_sign_of_life: false, ..job })
     }
 
     fn run(&self, cx: &mut Cx<'_>) -> Result<Reply> {
@@ -217,6 +251,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether this is what clients' hooks call.
+    pub fn is_hook(name: &str) -> bool {
+        name == HOOK.name
+    }
+
     /// The row of this MCP name.
     pub fn named(name: &str) -> Option<&'static Entry> {
         TABLE.iter().find(|entry| entry.name == name)
@@ -278,6 +317,8 @@ fn job<T: Tool>(entry: &'static Entry, params: T::Params) -> Result<Job> {
         entry,
         waits: T::waits(&params)?,
         only_looks: T::only_looks(&params),
+        is_hook: T::IS_HOOK,
+        is_sign_of_life: true,
         run: Box::new(move |cx| {
             let output = T::call(cx, &params)?;
             let json = match cx.front {

@@ -37,6 +37,8 @@ pub(super) struct Ledger {
     state: Mutex<State>,
     /// How often bytes arrived from the client.
     pub reads: AtomicU64,
+    /// When the last request arrived.
+    asked_at: Mutex<Option<Instant>>,
     /// Something was returned that ought to be written down at once.
     pub returned: Notify,
     /// Something was read that ought to be written down soon.
@@ -82,6 +84,12 @@ impl Ledger {
         }
     }
 
+    /// How long the client has not asked for anything; for ever where it never did.
+    pub(super) fn idle_for(&self) -> Duration {
+        let asked_at = *self.asked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        asked_at.map_or(Duration::MAX, |at| at.elapsed())
+    }
+
     /// What was read, and what never arrived, since the last time.
     pub(super) fn take(&self) -> (Vec<Handing>, Vec<Handing>) {
         let mut state = self.state();
@@ -102,6 +110,7 @@ impl Ledger {
     /// A request arrived whose last byte came with the read of this number.
     fn requested(&self, id: &RequestId) {
         let n_reads = self.reads.load(Ordering::Relaxed);
+        *self.asked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let mut state = self.state();
         // What still lies in the pipe was not read; where the system does not tell, the order of
         // reading and writing has to do.

@@ -6,7 +6,7 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -16,7 +16,7 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-        CustomResult, ErrorCode, Implementation, ListToolsResult, MetaObject,
+        CustomResult, ErrorCode, Implementation, JsonObject, ListToolsResult, MetaObject,
         PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
     },
     service::RequestContext,
@@ -39,6 +39,11 @@ pub const INSTRUCTIONS: &str = include_str!("../../templates/instructions.txt");
 /// found and written to. Clients that only probe are gone by then.
 const SIT_DOWN_AFTER: Duration = Duration::from_secs(3);
 
+/// A hook that is not answered by then has nothing to say: the client waits for it at every step.
+const HOOK_PATIENCE: Duration = Duration::from_millis(25);
+/// What a client reads as that.
+const NOTHING_TO_SAY: &str = "{}";
+
 /// The MCP server of one client.
 #[derive(Clone)]
 pub(super) struct Server {
@@ -48,6 +53,8 @@ pub(super) struct Server {
     /// The client is gone, or a signal came.
     pub gone: CancellationToken,
     pub listed: Arc<AtomicBool>,
+    /// The client's id of the session, as its last hook told it.
+    pub told_session: Arc<Mutex<Option<String>>>,
 }
 
 impl ServerHandler for Server {
@@ -79,6 +86,11 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if Entry::is_hook(&request.name) {
+            let said = request.arguments.unwrap_or_default();
+            let told = self.hook(said, &context).await;
+            return Ok(CallToolResult::success(vec![ContentBlock::text(told)]).into());
+        }
         let Some(entry) = Entry::named(&request.name) else {
             return Err(ErrorData::invalid_params(unknown_tool(&request.name), None));
         };
@@ -125,6 +137,29 @@ impl ServerHandler for Server {
 }
 
 impl Server {
+    /// Answers a client's hook. A hook never stands in the client's way: where it fails or takes too
+    /// long, it has nothing to say, and the failure is noted.
+    async fn hook(&self, said: JsonObject, context: &RequestContext<RoleServer>) -> String {
+        let text =
+            |key: &str| said.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+        if !text("session_id").is_empty() {
+            let mut told = self.told_session.lock().unwrap_or_else(PoisonError::into_inner);
+            *told = Some(text("session_id").to_owned());
+        }
+        let what = format!("{} {}", self.agent(context).family, text("event"));
+        let done = async { self.answer(&Job::hook(said)?, context).await };
+        let err = match tokio::time::timeout(HOOK_PATIENCE, done).await {
+            Ok(Ok(Answer { error: None, body, .. })) if !body.is_empty() => return body,
+            Ok(Ok(Answer { error: None, .. })) => return NOTHING_TO_SAY.to_owned(),
+            Ok(Ok(Answer { error: Some(err), .. }) | Err(err)) => err,
+            Err(_) => Error::busy("the table was busy; the next hook tells what is new"),
+        };
+        // Whoever holds the desk may hold it for long.
+        let queue = Arc::clone(&self.queue);
+        tokio::spawn(async move { queue.note_hook_failure(&what, &err).await });
+        NOTHING_TO_SAY.to_owned()
+    }
+
     async fn answer(
         &self,
         job: &Job,
@@ -175,8 +210,18 @@ impl Server {
         let told = |key: &str| {
             context.meta.0.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
         };
-        let (key, parent_key) =
-            session_keys(&family, &self.config.agent, told("threadId"), told("sessionId"));
+        let by_hook = self.told_session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (key, parent_key) = match family.as_str() {
+            // Behind `/clear` and with `--continue` the environment tells an id that is not, or not
+            // any more, that of the session; hooks tell the right one.
+            "claude" if by_hook.is_some() => (by_hook, None),
+            _ => session_keys(
+                &family,
+                &self.config.agent,
+                told("threadId"),
+                told("sessionId").or(by_hook),
+            ),
+        };
         Agent { family, client, client_version, key, parent_key }
     }
 }

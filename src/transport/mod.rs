@@ -6,6 +6,7 @@
 mod ledger;
 mod lines;
 pub mod mcp;
+mod nudge;
 pub mod queue;
 pub mod stdio;
 mod surrogates;

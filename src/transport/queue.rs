@@ -113,6 +113,11 @@ impl Queue {
         persist(&mut desk, Instant::now() + patience, Desk::settle).await
     }
 
+    /// Notes that a hook failed, and why.
+    pub async fn note_hook_failure(&self, what: &str, err: &Error) {
+        self.desk.lock().await.note_hook_failure(what, err);
+    }
+
     /// Runs `f` with the turn to write; again where a foreign program was in its way.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use super::{
     ledger::{Ledger, Watched},
     lines::Lines,
     mcp::Server,
+    nudge::nudge,
     queue::Queue,
 };
 use crate::{config::Config, error::Result, platform, tools::Desk};
@@ -27,19 +28,19 @@ const WRITE_DOWN_AFTER: Duration = Duration::from_millis(20);
 /// For a table in the way: what never arrived is to be unread at once, yet not at any price.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Serves one client until it is gone.
+/// Serves one client until it is gone. With `wake` its session is woken where it is idle and can be.
 ///
 /// # Errors
 /// The event loop cannot be had.
-pub fn serve(desk: Desk, config: &Arc<Config>) -> Result<()> {
+pub fn serve(desk: Desk, config: &Arc<Config>, wake: bool) -> Result<()> {
     let runtime = event_loop()?;
-    runtime.block_on(run(desk, Arc::clone(config)));
+    runtime.block_on(run(desk, Arc::clone(config), wake));
     // A thread may be parked in read(2) on stdin: never join it.
     runtime.shutdown_background();
     Ok(())
 }
 
-async fn run(desk: Desk, config: Arc<Config>) {
+async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
     let ledger = Arc::new(Ledger::default());
     let queue = Arc::new(Queue::new(desk));
     let gone = CancellationToken::new();
@@ -49,6 +50,7 @@ async fn run(desk: Desk, config: Arc<Config>) {
         config,
         gone: gone.clone(),
         listed: Arc::default(),
+        told_session: Arc::default(),
     };
     let (reader, writer) = streams();
     let inner = Lines::new(reader, writer, Arc::clone(&ledger), gone.clone());
@@ -56,6 +58,7 @@ async fn run(desk: Desk, config: Arc<Config>) {
 
     let give_back = tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger)));
     let write_down = tokio::spawn(write_down(Arc::clone(&queue), Arc::clone(&ledger)));
+    let nudge = wake.then(|| tokio::spawn(nudge(Arc::clone(&queue), Arc::clone(&ledger))));
     let service = async {
         match server.serve(transport).await {
             Ok(service) => {
@@ -79,6 +82,9 @@ async fn run(desk: Desk, config: Arc<Config>) {
             drop(tokio::time::timeout(GRACE, &mut service).await);
         }
         () = orphaned() => gone.cancel(),
+    }
+    if let Some(nudge) = nudge {
+        nudge.abort();
     }
     give_back.abort();
     write_down.abort();

@@ -6,6 +6,7 @@
 //! one table.
 
 mod git;
+mod hook_log;
 mod place;
 mod reason;
 

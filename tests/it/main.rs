@@ -30,6 +30,7 @@ mod disk;
 // Arbitrary arguments into every tool.
 mod fuzz;
 // What `init` does to the clients' files, with golden folders.
+mod hooks;
 mod init;
 // Several `init` at once, and a person's edits meanwhile.
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     super::{Cx, Effects, Me, log, sit::Seated},
-    Asked, Desk,
+    Asked, Desk, Who,
 };
 use crate::{
     domain::{
@@ -14,7 +14,7 @@ use crate::{
         time::Time,
     },
     error::{Error, Kind, Result},
-    seat::WriteTurn,
+    seat::{Place, WriteTurn},
     store::{Event, Handing, Tx},
 };
 
@@ -30,6 +30,35 @@ impl Desk {
         let store = self.store.as_ref().filter(|store| store.is_current())?;
         let sits = self.seated.as_ref().is_none_or(Seated::is_current);
         sits.then(|| store.data_version().ok()).flatten()
+    }
+
+    /// Looks anew who sits there, with the next call: for a process that waits beside a session.
+    pub fn look_again(&mut self) {
+        self.seated = None;
+    }
+
+    /// The member that sits here, or beside whose session this process works.
+    pub fn sits_at(&self) -> Option<MemberName> {
+        self.seated.as_ref().map(|seated| seated.name.clone())
+    }
+
+    /// The one place to wait beside a member's session; `None` where another process has it.
+    pub fn wait_beside(&self, name: &MemberName) -> Result<Option<Place>> {
+        self.seats.place_beside(name, "wake")
+    }
+
+    /// The client's id of the session that this process serves, if it is one of this family.
+    pub fn session_of(&self, family: &str) -> Option<&str> {
+        match &self.who {
+            Who::Session { agent, .. } if agent.family == family => agent.key.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Notes that a hook failed, and why: a hook tells nobody itself.
+    pub fn note_hook_failure(&self, what: &str, err: &Error) {
+        let at = self.now().utc();
+        self.workspace.note_hook_failure(&at, what, &err.explain());
     }
 
     /// Sits down without a call, where a table is there.

@@ -70,6 +70,9 @@ pub enum Who {
     Named(MemberName),
     /// A command in the shell of an agent: the member of that session, on its seat.
     Shell { family: String, key: String },
+    /// A command that a client runs by itself, as a hook: the session of this key, or the one whose
+    /// server was started by one of these processes.
+    Hook { key: Option<String>, above: Vec<u32> },
 }
 
 /// The answer to a call.
@@ -277,6 +280,9 @@ impl Desk {
     /// the caller can mend is in the answer.
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
+        if self.has_left && job.is_hook {
+            return Ok(Answer::default());
+        }
         if self.has_left && job.entry.name != Register::NAME {
             let err = Error::refused("you have left the table").hint("call register to come back");
             return Ok(Answer::refusal(err));
@@ -317,7 +323,8 @@ impl Desk {
         job.entry.access == Access::Writes
             || must_settle
             || self.seated.as_ref().is_none_or(|seated| {
-                seated.key_is_new || now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER
+                let is_stale = now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
+                seated.key_is_new || (is_stale && job.is_sign_of_life)
             })
     }
 
@@ -348,11 +355,13 @@ impl Desk {
             workspace: &self.workspace,
             only_looks: job.is_some_and(|job| job.only_looks),
             is_call: job.is_some(),
+            is_sign_of_life: job.is_none_or(|job| job.is_sign_of_life),
             had: self.had.as_ref(),
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
         let looked = self.looked;
+        let is_sign_of_life = job.is_none_or(|job| job.is_sign_of_life);
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
@@ -363,7 +372,7 @@ impl Desk {
             let is_stale = now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
             if writable {
                 settle(tx, seated.name.as_str(), confirm, give_back, now)?;
-                if is_stale && !new_seat {
+                if is_stale && !new_seat && is_sign_of_life {
                     tx.beat(seated.member, now)?;
                 }
             }
@@ -388,7 +397,8 @@ impl Desk {
                 Asked::Refused(_, err) => Err(err),
             };
             let badge = badge(&cx, job)?;
-            let (beat, heard) = (writable && (is_stale || new_seat), job.is_some());
+            let heard = job.is_some_and(|job| !job.is_hook);
+            let beat = writable && (is_stale || new_seat);
             let effects = cx.effects;
             Ok(Outcome {
                 reply,

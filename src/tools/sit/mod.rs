@@ -13,6 +13,7 @@ use crate::{
         time::Time,
     },
     error::{Error, Result},
+    platform,
     seat::{Seat, Seats},
     store::{Joining, Member, Tx},
     workspace::Workspace,
@@ -68,6 +69,8 @@ pub(super) struct Sitting<'a> {
     pub only_looks: bool,
     /// A tool is called; else the session only sits down.
     pub is_call: bool,
+    /// Whoever asks is at work there.
+    pub is_sign_of_life: bool,
     /// The name that this very session had before it left.
     pub had: Option<&'a MemberName>,
 }
@@ -103,6 +106,7 @@ impl Sitting<'_> {
             }
             Who::Named(name) => self.sit_named(tx, name, epoch, now),
             Who::Shell { family, key } => self.sit_in_shell(tx, family, key, epoch, now),
+            Who::Hook { key, above } => self.sit_as_hook(tx, key.as_deref(), above, epoch, now),
         }
     }
 
@@ -180,6 +184,37 @@ impl Sitting<'_> {
         self.as_command(tx, &member, None, session, epoch, now)
     }
 
+    /// A hook that a client runs as a command: beside the server that the same client started.
+    fn sit_as_hook(
+        &self,
+        tx: &Tx<'_>,
+        key: Option<&str>,
+        above: &[u32],
+        epoch: i64,
+        now: Time,
+    ) -> Result<Seated> {
+        let held = |member: &Member| self.seats.is_held(&member.name);
+        let mut found = match key {
+            Some(key) => tx.members_with_key(key)?,
+            None => Vec::new(),
+        };
+        found.retain(held);
+        if found.is_empty() {
+            let served = tx.served_members()?.into_iter();
+            let is_ours =
+                |pid: u32| platform::parent_of(pid).is_some_and(|parent| above.contains(&parent));
+            found = served
+                .filter(|(member, pid)| is_ours(*pid) && held(member))
+                .map(|(member, _)| member)
+                .collect();
+        }
+        let [member] = found.as_slice() else {
+            return Err(Error::not_found("no session here belongs to this hook"));
+        };
+        let session = self.session_of(member);
+        self.as_command(tx, member, None, session, epoch, now)
+    }
+
     /// The session that sits on the member's seat now.
     fn session_of(&self, member: &Member) -> SessionId {
         let session = member.session.filter(|_| self.seats.is_held(&member.name));
@@ -196,7 +231,7 @@ impl Sitting<'_> {
         now: Time,
     ) -> Result<Seated> {
         let looks_at_another = self.only_looks && matches!(self.who, Who::Named(_));
-        if tx.is_writable() && !looks_at_another {
+        if tx.is_writable() && !looks_at_another && self.is_sign_of_life {
             tx.beat(member.id, now)?;
         }
         Ok(Seated {

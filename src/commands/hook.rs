@@ -1,0 +1,165 @@
+//! `hook` and `wake`: what a client runs by itself, as a hook of the kind that is a command.
+
+use std::{
+    io::{self, IsTerminal as _, Read as _},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    config::Config,
+    domain::time::Time,
+    error::{Error, Kind, Result},
+    platform,
+    tools::{Desk, Job, Who},
+    transport::{event_loop, queue::Queue},
+    view::text::Front,
+    workspace::Workspace,
+};
+
+/// What a hook hands over: a tool's input and output may be in it.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// A hook that is not answered by then has nothing to say.
+const PATIENCE: Duration = Duration::from_millis(25);
+/// A waiting process looks so often whether anybody has written to the table,
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// and after so many of these looks, whether its session is still there.
+const LOOKS_PER_SESSION: u32 = 20;
+/// The session may be at work: then a hook in it tells it of new mail first.
+const GRACE: Duration = Duration::from_secs(1);
+/// Claude Code wakes an idle session with what a background hook says on stderr where it ends so.
+/// Source: Claude Code 2.1.332.
+const WAKES: u8 = 2;
+
+/// Answers on stdout as the client reads it. Nothing that fails in here disturbs the client; it is
+/// noted in `hook.log`.
+///
+/// # Errors
+/// A person runs it, or stdout cannot be written to.
+pub fn run(workspace: &Workspace, config: &Arc<Config>, out: &mut dyn io::Write) -> Result<u8> {
+    for_clients_only("hook")?;
+    let told = said().and_then(|said| tell(said, workspace, config)).unwrap_or_else(|err| {
+        workspace.note_hook_failure(&Time(config.now()).utc(), "hook", &err.explain());
+        String::new()
+    });
+    super::print(out, if told.is_empty() { "{}" } else { &told })?;
+    Ok(0)
+}
+
+fn tell(said: Map<String, Value>, workspace: &Workspace, config: &Arc<Config>) -> Result<String> {
+    let Some(queue) = beside(&said, workspace, config) else { return Ok(String::new()) };
+    let job = Job::hook(said)?;
+    let done = event_loop()?.block_on(async {
+        tokio::time::timeout(PATIENCE, queue.call(&job, None, |_, _| {})).await
+    });
+    match done {
+        // A client without our server, or whose server sits nowhere yet.
+        Ok(Err(err)) if err.kind() == Kind::NotFound => Ok(String::new()),
+        Ok(Err(err)) => Err(err),
+        Ok(Ok(answer)) => match answer.error {
+            Some(err) => Err(err),
+            None => Ok(answer.body),
+        },
+        Err(_) => Err(Error::busy("the table was busy; the next hook tells what is new")),
+    }
+}
+
+/// Waits beside an idle session until there is mail for it that nobody has announced, and says so
+/// on stderr with the exit code that wakes it. One process per session; it ends with the session.
+///
+/// # Errors
+/// A person runs it.
+pub fn wake(workspace: &Workspace, config: &Arc<Config>) -> Result<u8> {
+    for_clients_only("wake")?;
+    let woken = said().and_then(|said| {
+        let Some(queue) = beside(&said, workspace, config) else { return Ok(None) };
+        event_loop()?.block_on(wait(&queue))
+    });
+    match woken {
+        Ok(Some(told)) => {
+            super::say(&told);
+            Ok(WAKES)
+        }
+        Ok(None) => Ok(0),
+        Err(err) => {
+            workspace.note_hook_failure(&Time(config.now()).utc(), "wake", &err.explain());
+            Ok(0)
+        }
+    }
+}
+
+/// What to wake the session with; `None` where it is gone, or another process waits beside it.
+async fn wait(queue: &Queue) -> Result<Option<String>> {
+    let client = platform::parent_pid();
+    let job = Job::idle()?;
+    let mut place = None;
+    loop {
+        tokio::time::sleep(GRACE).await;
+        queue.desk().await.look_again();
+        match queue.call(&job, None, |_, _| {}).await {
+            Ok(answer) if !answer.body.is_empty() => return Ok(Some(answer.body)),
+            // It sits nowhere yet, or not any more; or the table is in the way for now.
+            Ok(_) => {}
+            Err(err) if matches!(err.kind(), Kind::NotFound) => {
+                if place.is_some() {
+                    return Ok(None);
+                }
+            }
+            Err(err) if matches!(err.kind(), Kind::Busy | Kind::Storage) => {}
+            Err(err) => return Err(err),
+        }
+        let pulse = {
+            let desk = queue.desk().await;
+            if place.is_none()
+                && let Some(name) = desk.sits_at()
+            {
+                let Some(taken) = desk.wait_beside(&name)? else { return Ok(None) };
+                place = Some(taken);
+            }
+            desk.pulse()
+        };
+        for _ in 0..LOOKS_PER_SESSION {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if platform::parent_pid() != client {
+                return Ok(None);
+            }
+            if queue.desk().await.pulse() != pulse {
+                break;
+            }
+        }
+    }
+}
+
+/// A desk for the session that this hook belongs to; `None` where there is no table.
+fn beside(said: &Map<String, Value>, workspace: &Workspace, config: &Arc<Config>) -> Option<Queue> {
+    if !workspace.table.exists() {
+        return None;
+    }
+    let key = said.get("session_id").and_then(Value::as_str).map(str::to_owned);
+    let who = Who::Hook { key, above: platform::processes_above() };
+    Some(Queue::new(Desk::new(workspace.clone(), Arc::clone(config), who, Front::Tools)))
+}
+
+/// What the client hands over on stdin.
+fn said() -> Result<Map<String, Value>> {
+    let mut text = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MOST_BYTES)
+        .read_to_end(&mut text)
+        .map_err(|err| Error::internal("cannot read stdin").source(err))?;
+    serde_json::from_slice(&text)
+        .map_err(|err| Error::invalid(format!("stdin is no JSON object of a hook: {err}")))
+}
+
+fn for_clients_only(command: &str) -> Result<()> {
+    if !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "`{command}` is run by agents' clients, which hand it an event on stdin"
+    ))
+    .hint("`team-table init --with hooks` tells them to; `team-table doctor` shows when they did"))
+}

@@ -1,0 +1,356 @@
+//! What clients' hooks are told, over MCP and as a command, and waking who is idle.
+
+use std::{
+    fs,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    agent::Agent,
+    faults::{Place, eventually, failed, finish, name_in, ok},
+};
+
+/// A place with two sessions of which one writes to the other.
+struct Room {
+    place: Place,
+    ada: Agent,
+    bob: Agent,
+}
+
+impl Room {
+    fn new() -> Room {
+        let place = Place::new();
+        let (ada, bob) = (place.seated("ada"), place.seated("bob"));
+        Room { place, ada, bob }
+    }
+
+    /// Writes to bob; gives the number of the message.
+    fn write(&mut self) -> u64 {
+        let arguments = json!({"recipient": "bob", "content": "the body"});
+        crate::support::faults::id_in(&ok(self.ada.call("send_message", arguments)))
+    }
+
+    fn hook(&mut self, event: &str) -> Value {
+        hook(&mut self.bob, json!({"event": event, "session_id": "s1"}))
+    }
+}
+
+fn hook(agent: &mut Agent, said: Value) -> Value {
+    let text = ok(agent.call("announce", said));
+    serde_json::from_str(&text).unwrap_or_else(|err| panic!("{err}: {text}"))
+}
+
+/// What a model would be shown.
+fn context(reply: &Value) -> &str {
+    reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
+}
+
+fn log(place: &Place) -> String {
+    fs::read_to_string(place.comms().join("hook.log")).unwrap_or_default()
+}
+
+#[test]
+fn a_message_is_announced_once_and_stays_unread() {
+    let mut room = Room::new();
+    assert_eq!(room.hook("PostToolUse"), json!({}));
+    let (first, second) = (room.write(), room.write());
+    let reply = room.hook("PostToolUse");
+    assert_eq!(reply["hookSpecificOutput"]["hookEventName"], "PostToolUse");
+    let told = context(&reply);
+    assert_eq!(
+        told,
+        format!(
+            "team-table: 2 unread messages for you: #{first} from ada, just now; #{second} from \
+             ada, just now. Call get_messages to read."
+        )
+    );
+    assert!(!told.contains("the body"));
+    assert_eq!(room.hook("PostToolUse"), json!({}), "it was announced already");
+    let third = room.write();
+    let told = room.hook("UserPromptSubmit");
+    assert!(context(&told).contains(&format!("1 unread message for you: #{third} from ada")));
+    assert!(context(&told).contains("2 announced before"), "{told}");
+    // Whatever became of these words, nothing is lost.
+    let inbox = ok(room.bob.call("get_messages", json!({})));
+    assert!(inbox.starts_with("3 messages"), "{inbox}");
+    assert_eq!(room.hook("Stop"), json!({}), "all is read");
+}
+
+#[test]
+fn unread_mail_keeps_a_session_from_stopping_once() {
+    let mut room = Room::new();
+    assert_eq!(room.hook("Stop"), json!({}));
+    let id = room.write();
+    room.hook("PostToolUse");
+    let held = room.hook("Stop");
+    assert_eq!(held["decision"], "block");
+    let why = held["reason"].as_str().unwrap();
+    assert!(why.starts_with("team-table: before you stop: 1 unread message"), "{why}");
+    assert!(why.contains(&format!("#{id} from ada")), "{why}");
+    assert_eq!(room.hook("Stop"), json!({}), "never in a circle");
+    assert_eq!(room.hook("UserPromptSubmit"), json!({}), "it was announced with that");
+    room.write();
+    for active in [json!(true), json!("true")] {
+        let said = json!({"event": "Stop", "session_id": "s1", "stop_hook_active": active});
+        assert_eq!(hook(&mut room.bob, said), json!({}), "it was held in this turn already");
+    }
+    for active in [json!(false), json!("false"), json!("")] {
+        let id = room.write();
+        let said = json!({"event": "Stop", "session_id": "s1", "stop_hook_active": active});
+        let held = hook(&mut room.bob, said);
+        assert!(held["reason"].as_str().unwrap().contains(&format!("#{id} ")), "{held}");
+    }
+}
+
+#[test]
+fn a_hook_is_in_no_list_and_says_nothing_of_the_session() {
+    let place = Place::new();
+    let mut bob = place.started(&[], &[]);
+    let tools = bob.request("tools/list", json!({})).to_string();
+    assert!(!tools.contains("announce"), "{tools}");
+    // It sits down, and leaves what the session is to know to the first result of a tool.
+    assert_eq!(hook(&mut bob, json!({"event": "SessionStart"})), json!({}));
+    assert_eq!(place.texts("SELECT name FROM member WHERE kind = 'agent'").len(), 1);
+    let text = ok(bob.call("list_members", json!({})));
+    assert!(text.starts_with("you are `"), "{text}");
+    // Who has left does not come back by it.
+    ok(bob.call("deregister", json!({})));
+    assert_eq!(hook(&mut bob, json!({"event": "PostToolUse"})), json!({}));
+    assert!(failed(bob.call("list_members", json!({}))).contains("you have left the table"));
+    assert_eq!(log(&place), "");
+}
+
+#[test]
+fn a_hook_that_fails_says_nothing_and_is_noted() {
+    let mut room = Room::new();
+    let id = room.write();
+    assert_eq!(hook(&mut room.bob, json!({})), json!({}));
+    assert_eq!(hook(&mut room.bob, json!({"event": 7})), json!({}));
+    assert_eq!(hook(&mut room.bob, json!({"event": "PreCompact\n", "x": [1]})), json!({}));
+    eventually("the failures are noted", || log(&room.place).lines().count() == 2);
+    assert!(
+        log(&room.place).contains("wrong parameters: missing field `event`"),
+        "{}",
+        log(&room.place)
+    );
+    // Somebody holds the table: the client does not wait for that.
+    let held = room.place.open();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begin = Instant::now();
+    assert_eq!(room.hook("PostToolUse"), json!({}));
+    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+    held.execute_batch("ROLLBACK").unwrap();
+    eventually("that is noted, too", || log(&room.place).lines().count() == 3);
+    // And the next one tells of it.
+    let told = room.hook("PostToolUse");
+    assert!(context(&told).contains(&format!("#{id} from ada")), "{told}");
+}
+
+#[test]
+fn the_log_of_failures_stays_short() {
+    let mut room = Room::new();
+    let long = "x".repeat(2_000);
+    for _ in 0..400 {
+        hook(&mut room.bob, json!({"event": [&long]}));
+    }
+    let size = || fs::metadata(room.place.comms().join("hook.log")).map_or(0, |meta| meta.len());
+    eventually("there are failures", || size() > 10_000);
+    assert!(size() <= 64 * 1024, "{}", size());
+    assert!(log(&room.place).lines().all(|line| line.starts_with("20")), "a line was torn");
+}
+
+/// Behind `/clear` Claude Code's session has another id, which only hooks tell; its model was told
+/// nothing yet.
+#[test]
+fn a_cleared_session_is_told_again_and_its_shell_is_known() {
+    let place = Place::new();
+    let mut ada = place.seated("ada");
+    let env = [("CLAUDE_CODE_SESSION_ID", "s1")];
+    let mut claude = place.serve(&[], &env);
+    claude.initialize("claude-code");
+    assert_eq!(name_in(&ok(claude.call("register", json!({})))), "claude-1");
+    ok(ada.call("send_message", json!({"recipient": "claude-1", "content": "hello"})));
+    let prompt = |session: &str| json!({"event": "UserPromptSubmit", "session_id": session});
+    assert!(context(&hook(&mut claude, prompt("s1"))).contains("1 unread message"));
+    assert_eq!(hook(&mut claude, prompt("s1")), json!({}));
+    assert!(context(&hook(&mut claude, prompt("s2"))).contains("1 unread message"));
+    assert_eq!(hook(&mut claude, prompt("s2")), json!({}));
+    for session in ["s1", "s2"] {
+        let mut shell = place.command(&["inbox", "--peek"]);
+        shell.env("CLAUDE_CODE_SESSION_ID", session);
+        let done = finish(shell);
+        assert!(done.stdout.contains("| hello"), "{session}: {done:?}");
+    }
+    // Tools of the session do not lead back to the old id.
+    ok(claude.call("heartbeat", json!({})));
+    assert_eq!(hook(&mut claude, prompt("s2")), json!({}));
+    assert_eq!(place.texts("SELECT key FROM session WHERE key IS NOT NULL"), ["s2"]);
+}
+
+/// `--continue`: the environment tells an id that is not the session's.
+#[test]
+fn a_continued_session_is_found_by_what_its_hooks_tell() {
+    let place = Place::new();
+    let start = |key: &str| {
+        let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
+        claude.initialize("claude-code");
+        claude
+    };
+    let mut first = start("real");
+    assert_eq!(name_in(&ok(first.call("register", json!({})))), "claude-1");
+    first.close_stdin();
+    first.wait_exit(super::PATIENCE);
+    let mut again = start("startup");
+    hook(&mut again, json!({"event": "UserPromptSubmit", "session_id": "real"}));
+    assert_eq!(name_in(&ok(again.call("register", json!({})))), "claude-1");
+}
+
+// --- As a command
+
+/// The command of a hook, run by the process that started the servers, as a client would.
+fn run_hook(place: &Place, command: &str, said: &Value) -> std::process::Child {
+    let mut command = place.command(&[command]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), said.to_string().as_bytes())
+        .unwrap();
+    child
+}
+
+fn told_by_hook(place: &Place, said: &Value) -> Value {
+    let done = run_hook(place, "hook", said).wait_with_output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+#[test]
+fn a_command_finds_the_session_of_its_client() {
+    let place = Place::new();
+    let said = |event: &str| json!({"session_id": "g1", "hook_event_name": event, "cwd": "/"});
+    assert_eq!(told_by_hook(&place, &said("BeforeAgent")), json!({}), "there is no table yet");
+    assert!(!place.table().exists());
+    let mut gemini = place.serve(&[], &[]);
+    gemini.initialize("gemini-cli-mcp-client");
+    assert_eq!(name_in(&ok(gemini.call("register", json!({})))), "gemini-1");
+    place.send("ada", "gemini-1", "hello");
+    // The test started both the server and the hook.
+    let told = told_by_hook(&place, &said("AfterTool"));
+    assert_eq!(told["hookSpecificOutput"]["hookEventName"], "AfterTool");
+    assert!(context(&told).contains("#1 from ada"), "{told}");
+    assert_eq!(told_by_hook(&place, &said("AfterTool")), json!({}));
+    assert_eq!(told_by_hook(&place, &said("AfterAgent"))["decision"], "block");
+    assert_eq!(told_by_hook(&place, &said("AfterAgent")), json!({}));
+    assert!(ok(gemini.call("get_messages", json!({}))).contains("| hello"));
+    // Two sessions, and no telling whose hook it is: silence is better than the wrong one.
+    let mut other = place.serve(&[], &[]);
+    other.initialize("gemini-cli-mcp-client");
+    ok(other.call("register", json!({})));
+    place.send("ada", "gemini-1", "again");
+    assert_eq!(told_by_hook(&place, &said("AfterTool")), json!({}));
+    assert_eq!(log(&place), "");
+    // What is no event of a hook is noted.
+    let done = run_hook(&place, "hook", &json!("x")).wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "{}\n");
+    assert!(log(&place).contains("hook: stdin is no JSON object of a hook"), "{}", log(&place));
+}
+
+// --- Waking who is idle
+
+#[test]
+fn a_waiting_process_ends_with_new_mail() {
+    let place = Place::new();
+    let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", "s1")]);
+    claude.initialize("claude-code");
+    ok(claude.call("register", json!({})));
+    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
+    let waiting = run_hook(&place, "wake", &said);
+    std::thread::sleep(Duration::from_millis(1_500));
+    // One process per session is enough.
+    let second = run_hook(&place, "wake", &said).wait_with_output().unwrap();
+    assert!(second.status.success() && second.stderr.is_empty(), "{second:?}");
+    let id = place.send("ada", "claude-1", "hello");
+    let done = waiting.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        told.starts_with(&format!("team-table: 1 unread message for you: #{id} from ada")),
+        "{told}"
+    );
+    assert!(done.stdout.is_empty());
+    // It waits for what comes next, and not for what it told of; and it ends with its session.
+    let waiting = run_hook(&place, "wake", &said);
+    std::thread::sleep(Duration::from_millis(1_500));
+    claude.close_stdin();
+    claude.wait_exit(super::PATIENCE);
+    let done = waiting.wait_with_output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert_eq!(log(&place), "");
+}
+
+/// A session that is at work hears of new mail by its hooks; nobody wakes it for that.
+#[test]
+fn a_waiting_process_leaves_to_hooks_what_they_tell() {
+    let mut room = Room::new();
+    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
+    room.hook("PostToolUse");
+    let mut waiting = run_hook(&room.place, "wake", &said);
+    std::thread::sleep(Duration::from_millis(1_300));
+    room.write();
+    assert!(context(&room.hook("PostToolUse")).contains("1 unread message"));
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(waiting.try_wait().unwrap().is_none(), "it woke the session");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_idle_codex_is_woken_by_its_own_server() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = Place::new();
+    let bin = place.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let (codex, told) = (bin.join("codex"), place.path().join("told"));
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >>'{}'\n", told.display());
+    fs::write(&codex, script).unwrap();
+    fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let start = |args: &[&str], thread: &str| {
+        let mut agent = place.serve(args, &[("PATH", &path)]);
+        agent.initialize("codex-mcp-client");
+        let meta = json!({"threadId": thread});
+        let id =
+            agent.post("tools/call", json!({"name": "register", "arguments": {}, "_meta": meta}));
+        ok(agent.wait(id, super::PATIENCE));
+        agent
+    };
+    let _woken = start(&["--wake"], "t1");
+    let _not_asked_for = start(&[], "t2");
+    let id = place.send("ada", "codex-1", "hello");
+    place.send("ada", "codex-2", "hello");
+    let said = || fs::read_to_string(&told).unwrap_or_default();
+    let begin = Instant::now();
+    while said().is_empty() && begin.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let words: Vec<String> = said().lines().map(str::to_owned).collect();
+    let [queue, flag, thread, message, text] = words.as_slice() else { panic!("{words:?}") };
+    assert_eq!([queue, flag, thread, message], ["queue", "--thread", "t1", "--message"]);
+    assert!(text.starts_with("[not from your user, but from the program team-table] "), "{text}");
+    assert!(text.contains(&format!("1 unread message for you: #{id} from ada")), "{text}");
+    // Once is enough.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(said().lines().count(), 5, "{}", said());
+    // And being woken is no sign of life.
+    let seen = place.number("SELECT max(heartbeat_at) FROM member WHERE name = 'codex-1'");
+    let joined = place.number("SELECT joined_at FROM member WHERE name = 'codex-1'");
+    assert!(seen - joined < 5_000, "{seen} {joined}");
+}
