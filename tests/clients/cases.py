@@ -3,11 +3,12 @@
 import json
 import re
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drive import Stage, expect, me, new_session_id, sender, sent, task
+from drive import Session, Stage, expect, me, new_session_id, sender, sent, task
 from scripted_model import SERVER, Step, call, own, say, search
 
 HERE = Path(__file__).parent
@@ -159,6 +160,181 @@ def names_in_an_agents_own_shell(stage: Stage) -> None:
     for name, client in (("claude-1", "Claude Code"), ("codex-1", "Codex")):
         who = sender(inbox, f"Sent from the shell of {client}.")
         expect(who == name, f"what came from the shell of {client} is from `{who}`")
+
+
+# Hooks
+
+# Codex asks a person to review hooks; a test is none.
+UNREVIEWED = ("--dangerously-bypass-hook-trust",)
+
+
+def _shown(session: Session, text: str) -> int:
+    """The first request to the model in which this stands, from 1; 0 if it was never shown."""
+    for number, request in enumerate(session.model.requests, 1):
+        if text in json.dumps(request, ensure_ascii=False):
+            return number
+    return 0
+
+
+def _expect_announced(session: Session, sender: str, letter: str, before_stop: bool = False) -> None:
+    number = _number_of(session, letter)
+    told = f"team-table: {'before you stop: ' if before_stop else ''}1 unread message for you: #{number} from {sender}"
+    expect(_shown(session, told), f"{session.name} was not shown `{told}`")
+    expect(not _shown(session, letter), f"{session.name} was shown the letter itself")
+
+
+def _number_of(session: Session, letter: str) -> str:
+    """By the log, which shows every message."""
+    log = session.stage.run(session.stage.bin, "log", "--json")
+    lines = [json.loads(line) for line in log.splitlines()]
+    return str(next(line["message"]["id"] for line in lines if (line.get("message") or {}).get("body") == letter))
+
+
+@case("claude codex")
+def a_message_is_announced_to_a_working_claude(stage: Stage) -> None:
+    """Claude Code works and never calls `get_messages`; after its next tool it knows of Codex's message."""
+    stage.install("hooks")
+    letter = "The build is green again."
+    codex = stage.codex(
+        call("send_message", after=lambda: claude.done(0), recipient="claude-1", content=letter),
+        say("sent"),
+    )
+    claude = stage.claude(
+        call("register"),
+        own("Bash", after=lambda: codex.done(0), command="true", description="Work"),
+        say("done"),
+    )
+    claude.wait(), codex.wait()
+    _expect_announced(claude, "codex-1", letter)
+    at = _shown(claude, "team-table: 1 unread message for you")
+    expect(at == 3, f"it was announced in request {at} and not behind the tool")
+    expect("not read" in stage.human("show", _number_of(claude, letter)), "a hook marked it as read")
+
+
+@case("claude codex")
+def a_message_is_announced_to_a_working_codex(stage: Stage) -> None:
+    """The same the other way round."""
+    stage.install("hooks")
+    letter = "The review is done."
+    claude = stage.claude(
+        call("send_message", after=lambda: codex.done(0), recipient="codex-1", content=letter),
+        say("sent"),
+    )
+    codex = stage.codex(
+        call("register"),
+        own("exec_command", after=lambda: claude.done(0), cmd="true"),
+        say("done"),
+        args=UNREVIEWED,
+    )
+    claude.wait(), codex.wait()
+    _expect_announced(codex, "claude-1", letter)
+
+
+@case("claude codex")
+def unread_mail_holds_a_claude_that_is_about_to_stop(stage: Stage) -> None:
+    """It comes behind the last tool: the hook at the end holds the session once, and it reads."""
+    stage.install("hooks")
+    letter = "One thing more."
+    codex = stage.codex(
+        call("send_message", after=lambda: claude.done(0), recipient="claude-1", content=letter),
+        say("sent"),
+    )
+    claude = stage.claude(
+        call("register"),
+        say("I am done", after=lambda: codex.done(0)),
+        call("get_messages"),
+        say("now I am"),
+    )
+    claude.wait(), codex.wait()
+    expect(sender(claude[2], letter) == "codex-1", "Claude Code did not read the message before it stopped")
+    expect(_shown(claude, "before you stop: 1 unread message"), "nothing held it")
+
+
+@case("claude codex")
+def unread_mail_holds_a_codex_that_is_about_to_stop(stage: Stage) -> None:
+    stage.install("hooks")
+    letter = "One thing more."
+    claude = stage.claude(
+        call("send_message", after=lambda: codex.done(0), recipient="codex-1", content=letter),
+        say("sent"),
+    )
+    codex = stage.codex(
+        call("register"),
+        say("I am done", after=lambda: claude.done(0)),
+        call("get_messages"),
+        say("now I am"),
+        args=UNREVIEWED,
+    )
+    claude.wait(), codex.wait()
+    expect(sender(codex[2], letter) == "claude-1", "Codex did not read the message before it stopped")
+    expect(_shown(codex, "before you stop: 1 unread message"), "nothing held it")
+
+
+@case("claude")
+def what_waits_is_announced_with_the_first_prompt(stage: Stage) -> None:
+    """And what a session was told and did not read is there for the next one."""
+    stage.install("hooks")
+    session = new_session_id()
+    stage.claude(call("register"), say("done"), args=("--session-id", session)).wait()
+    letter = "While you were away."
+    stage.human("send", "claude-1", letter)
+    deaf = stage.claude(say("I do not read"), say("not even now"), args=("--resume", session)).wait()
+    _expect_announced(deaf, "human", letter)
+    expect(_shown(deaf, "team-table: 1 unread message for you") == 1, "it was not there with the prompt")
+    again = stage.claude(call("get_messages"), say("done"), args=("--resume", session)).wait()
+    expect(sender(again[0], letter) == "human", "the message was lost")
+
+
+@case("claude codex")
+def hooks_that_nobody_reviewed_lose_nothing(stage: Stage) -> None:
+    """Codex does not run them then; the badge and the inbox are as ever."""
+    stage.install("hooks")
+    letter = "Do you hear me?"
+    claude = stage.claude(
+        call("send_message", after=lambda: codex.done(0), recipient="codex-1", content=letter),
+        say("sent"),
+    )
+    codex = stage.codex(
+        call("register"),
+        call("heartbeat", after=lambda: claude.done(0)),
+        call("get_messages"),
+        say("done"),
+    )
+    claude.wait(), codex.wait()
+    expect(not _shown(codex, "unread message for you"), "a hook ran that nobody reviewed")
+    expect("1 unread message (claude-1)" in codex[1], "there was no badge")
+    expect(sender(codex[2], letter) == "claude-1", "the message was lost")
+
+
+@case("claude tmux")
+def an_idle_claude_is_woken(stage: Stage) -> None:
+    """In a terminal, where nobody types."""
+    stage.install("hooks,wake")
+    claude = stage.claude_in_terminal(call("register"), say("I am idle now"), call("get_messages"), say("read"))
+    claude.type("go")
+    claude.until("idle", lambda: "I am idle now" in claude.screen())
+    time.sleep(3)
+    letter = "Wake up, please."
+    stage.human("send", "claude-1", letter)
+    took = claude.until("awake", lambda: claude.done(2))
+    expect(sender(claude[2], letter) == "human", "it did not read what it was woken for")
+    expect(_shown(claude, "NOT USER INPUT"), "the model was not told that this came from nobody's hand")
+    print(f"    woken after {took:.1f} s")
+
+
+@case("codex tmux")
+def an_idle_codex_is_woken(stage: Stage) -> None:
+    stage.install("hooks,wake")
+    codex = stage.codex_in_terminal(call("register"), say("I am idle now"), call("get_messages"), say("read"))
+    codex.type("go")
+    codex.until("idle", lambda: "I am idle now" in codex.screen())
+    time.sleep(6)
+    letter = "Wake up, please."
+    stage.human("send", "codex-1", letter)
+    took = codex.until("awake", lambda: codex.done(2))
+    expect(sender(codex[2], letter) == "human", "it did not read what it was woken for")
+    expect(_shown(codex, "[not from your user, but from the program team-table]"), "it does not say from whom it is")
+    print(f"    woken after {took:.1f} s")
 
 
 # Names

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Session:
 
     def __init__(self, name: str, command: list[str], env: dict[str, str], cwd: Path, model: ScriptedModel, log: Path):
         self.name, self.model, self.log = name, model, log
+        self.stage: Stage
+        self.tmux: list[str] = []  # how to reach the terminal that it runs in, if it does
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
                 command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -58,7 +61,33 @@ class Session:
             expect(step.kind == "say" or step.result is not None, f"{self.name}: no result of `{step}`")
         return self
 
+    def screen(self) -> str:
+        """What a person sees in the terminal now."""
+        shown = subprocess.run([*self.tmux, "capture-pane", "-p"], capture_output=True, text=True, errors="replace")
+        return shown.stdout.rstrip()
+
+    def type(self, text: str) -> None:
+        """As a person does, with Enter behind it."""
+        subprocess.run([*self.tmux, "send-keys", "-l", text], check=True)
+        time.sleep(0.5)  # what comes faster is taken for pasted text
+        subprocess.run([*self.tmux, "send-keys", "Enter"], check=True)
+
+    def press(self, *keys: str) -> None:
+        subprocess.run([*self.tmux, "send-keys", *keys], check=True)
+
+    def until(self, what: str, is_so: Callable[[], Any]) -> float:
+        """Waits until something is so; how many seconds that took."""
+        begin = time.monotonic()
+        while not is_so():
+            waited = time.monotonic() - begin
+            if waited > PATIENCE:
+                raise Failure(f"{self.name}: after {PATIENCE} s still not: {what}\n{self.screen() if self.tmux else ''}")
+            time.sleep(0.05)
+        return time.monotonic() - begin
+
     def stop(self) -> None:
+        if self.tmux:
+            subprocess.run([*self.tmux, "kill-server"], capture_output=True)
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -69,7 +98,7 @@ class Session:
         for step in self.model.steps:
             lines.append(f"> {step}")
             lines += [] if step.kind == "say" else ["(no result)" if step.result is None else _cut(step.seen())]
-        printed = self.log.read_text(errors="replace").strip()
+        printed = self.screen() if self.tmux else self.log.read_text(errors="replace").strip()
         return "\n".join(lines + (["- it printed:", _cut(printed)] if printed else []))
 
 
@@ -100,6 +129,11 @@ class Stage:
         self.git("init", "--quiet", "--initial-branch=main")
         self.run(self.bin, "init", "--yes")
         self.said.clear()  # it went well, and no case needs to show it
+
+    def install(self, what: str) -> None:
+        """Hooks, or what wakes idle sessions, too."""
+        self.run(self.bin, "init", "--yes", "--with", what)
+        self.said.clear()
 
     # Programs that run to their end
 
@@ -153,12 +187,54 @@ class Stage:
         command += ["resume", resume, "go"] if resume else ["go"]
         return self._start("codex", command, {"SCRIPTED_KEY": "not-a-key"}, cwd, model)
 
+    def claude_in_terminal(self, *steps: Step) -> Session:
+        """As a person has it open, who trusts the folder and the server, and has typed nothing yet."""
+        self.trust_in_claude()
+        model = ScriptedModel(list(steps))
+        env = {
+            "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_AUTH_TOKEN": "not-a-token", "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        command = [str(self.clients["claude"]), "--permission-mode", "default", "--allowedTools", f"mcp__{SERVER}__*"]
+        session = self._in_terminal("claude", command, env, model)
+        session.until("a prompt", lambda: "for shortcuts" in session.screen())
+        return session
+
+    def codex_in_terminal(self, *steps: Step) -> Session:
+        self.trust_in_codex()
+        model = ScriptedModel(list(steps))
+        file = self.home / ".codex" / "config.toml"
+        # The daemon that serves all terminals reads the file, and no `-c` of one of them.
+        file.write_text(file.read_text().replace("http://127.0.0.1:9/v1", f"{model.url}/v1"))
+        command = [str(self.clients["codex"]), "--dangerously-bypass-hook-trust"]
+        session = self._in_terminal("codex", command, {"SCRIPTED_KEY": "not-a-key"}, model)
+        # Behind its prompt it may praise another model.
+        session.until("a prompt", lambda: "Ask Codex" in session.screen())
+        time.sleep(3)
+        if "existing model" in session.screen():
+            session.press("Down", "Enter")
+            session.until("a prompt", lambda: "Ask Codex" in session.screen())
+        return session
+
+    def _in_terminal(self, client: str, command: list[str], env: dict[str, str], model: ScriptedModel) -> Session:
+        """In tmux, with a server of its own. The client's binary is on PATH there: Codex calls itself."""
+        socket = f"team-table-{os.getpid()}-{len(self.sessions) + 1}"
+        path = f"{Path(command[0]).parent}:{self.env['PATH']}"
+        inside = ["env", "-i", *(f"{k}={v}" for k, v in {**self.env, **env, "PATH": path}.items()), *command]
+        tmux = ["tmux", "-L", socket, "-f", "/dev/null"]
+        size = ["-x", "140", "-y", "50"]
+        session = self._start(client, [*tmux, "new-session", "-d", *size, "-c", str(self.project), *inside], {}, None, model)
+        session.process.wait(TIMEOUT)
+        session.tmux = tmux
+        return session
+
     def _start(
         self, client: str, command: list[str], env: dict[str, str], cwd: Path | None, model: ScriptedModel
     ) -> Session:
         name = f"{client} (session {len(self.sessions) + 1})"
         log = self.root / f"session-{len(self.sessions) + 1}.log"
         session = Session(name, command, {**self.env, **env}, cwd or self.project, model, log)
+        session.stage = self
         self.sessions.append(session)
         return session
 
@@ -175,7 +251,7 @@ class Stage:
 
     def trust_in_claude(self) -> None:
         """As a person does who says yes to the folder, and to the server."""
-        trusted = {"projects": {str(self.project): {"hasTrustDialogAccepted": True}}}
+        trusted = {"projects": {str(self.project): {"hasTrustDialogAccepted": True}}, "hasCompletedOnboarding": True}
         (self.home / ".claude.json").write_text(json.dumps(trusted))
         approved = self.project / ".claude" / "settings.local.json"
         approved.parent.mkdir(exist_ok=True)

@@ -62,6 +62,8 @@ def executable(client: str) -> Path | None:
 
 def install(client: str) -> Path:
     """The file to start, after installing the client if need be."""
+    if client == "tmux":
+        return _terminal()
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two runs may share one cache
@@ -73,6 +75,18 @@ def install(client: str) -> Path:
     if found is None:
         raise NotInstalled(f"installed, but there is none for {PLATFORM}", unreachable=False)
     return found
+
+
+def _terminal() -> Path:
+    """tmux, which clients run in as in a person's terminal; by the system's own means where we may use them."""
+    if not shutil.which("tmux") and shutil.which("apt-get") and os.geteuid() == 0:
+        print("installing tmux", file=sys.stderr)
+        for words in (["update", "-q"], ["install", "-qy", "--no-install-recommends", "tmux"]):
+            subprocess.run(["apt-get", *words], stdin=subprocess.DEVNULL, capture_output=True)
+    found = shutil.which("tmux")
+    if not found:
+        raise NotInstalled("there is no `tmux` on PATH", unreachable=True)
+    return Path(found)
 
 
 def _npm(client: str) -> None:
