@@ -1,6 +1,7 @@
 //! What differs between Linux, macOS and Windows, and nothing else.
 
 use std::{
+    borrow::Cow,
     fs::{self, DirBuilder, File, Metadata, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -265,6 +266,26 @@ fn may_run(meta: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn may_run(_: &Metadata) -> bool {
     true
+}
+
+/// A word of a command line, in quotes where the shell needs them.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "/.-_+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(|c| is_plain(c) || (cfg!(windows) && c == '\\')) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(in_quotes(word))
+}
+
+#[cfg(not(windows))]
+fn in_quotes(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// No path has a quote in it here.
+#[cfg(windows)]
+fn in_quotes(word: &str) -> String {
+    format!("\"{word}\"")
 }
 
 #[cfg(test)]
