@@ -324,6 +324,9 @@ impl File {
     /// Puts our hooks in, or brings those that `init` wrote up to date. What is in
     /// [`File::changed_hooks`] is left alone.
     pub fn add_hooks(&self, text: &str, program: &str, extras: Extras) -> Result<String, Fault> {
+        if !self.has_hooks(extras) {
+            return Ok(text.to_owned());
+        }
         let mut edited = text.to_owned();
         for template in self.templates(extras) {
             edited = json::hooks::add(&edited, template, program)?;

@@ -44,7 +44,8 @@ pub struct Args {
 
     /// Set up more than the server (can be repeated)
     ///
-    /// What is not named here is left as it is.
+    /// Both write into the clients' settings, beside what is there. What is not named here is left
+    /// as it is.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', conflicts_with = "remove")]
     pub with: Vec<With>,
 
@@ -64,9 +65,9 @@ pub struct Args {
 /// What `init` can set up beside the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum With {
-    /// Hooks that tell an agent of new messages: at the prompt, after a tool, at the end of a turn
+    /// Tell agents of new messages: at the prompt, after a tool and at the end of a turn
     Hooks,
-    /// A new message gives an idle session a turn (Claude Code, Codex)
+    /// Give an idle session a turn when a message comes (Claude Code, Codex)
     Wake,
 }
 

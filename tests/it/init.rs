@@ -25,7 +25,7 @@ pub(crate) struct Desk {
     pub(crate) has_comms: bool,
     top: &'static str,
     pub(crate) is_on_path: bool,
-    exe: String,
+    pub(crate) exe: String,
 }
 
 /// What a run printed.

@@ -115,17 +115,20 @@ struct Group<'d, 'a> {
     object: &'d Object<'a>,
 }
 
-/// All groups, in the order of the text. What no client could understand is not among them.
+/// All groups, in the order of the text. What no client could understand is not among them: only
+/// where something is to be put in does it stand in the way.
 fn groups<'d, 'a>(doc: &'d Doc<'a>) -> Result<Vec<Group<'d, 'a>>, Fault> {
     let Some(root) = doc.root()? else { return Ok(Vec::new()) };
-    let Some(hooks) = doc.object_in(root, HOOKS)? else { return Ok(Vec::new()) };
-    doc.no_twins(hooks.value)?;
+    doc.no_twins(root)?;
+    let Some(hooks) = root.get(HOOKS) else { return Ok(Vec::new()) };
+    let Some(events) = hooks.value.as_object() else { return Ok(Vec::new()) };
+    doc.no_twins(events)?;
     let mut groups = Vec::new();
-    for prop in &hooks.value.properties {
+    for prop in &events.properties {
         let Some(value) = prop.value.as_array() else { continue };
         for object in value.elements.iter().filter_map(Value::as_object) {
             let list = Member { prop, value };
-            groups.push(Group { root, hooks: hooks.prop, events: hooks.value, list, object });
+            groups.push(Group { root, hooks, events, list, object });
         }
     }
     Ok(groups)

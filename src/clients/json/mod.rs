@@ -18,8 +18,8 @@ use self::doc::{Doc, LENIENT, fault, is_comment};
 use super::span::{self, Fault};
 
 mod doc;
-pub(super) mod hooks;
-pub(super) mod server;
+pub(crate) mod hooks;
+pub(crate) mod server;
 mod snippet;
 
 /// Whether a text holds nothing but, at most, empty objects under these keys.
