@@ -292,7 +292,9 @@ fn in_quotes(word: &str) -> String {
 mod tests {
     use std::fs;
 
-    use super::{create_private_file, is_ours, make_private_dir, same_file, write_atomic};
+    use super::{
+        create_private_file, is_ours, make_private_dir, same_file, shell_word, write_atomic,
+    };
 
     #[test]
     fn what_we_make_is_ours_and_private() {
@@ -345,5 +347,17 @@ mod tests {
         assert!(!same_file(&at("link-2"), &at("d")) && !same_file(&at("none"), &at("none")));
         symlink("circle", at("circle")).unwrap();
         assert!(write_atomic(&at("circle"), b"").is_err());
+    }
+
+    #[test]
+    fn a_word_for_a_shell_is_quoted_where_it_must_be() {
+        assert_eq!(shell_word("/usr/bin/team-table"), "/usr/bin/team-table");
+        if cfg!(windows) {
+            assert_eq!(shell_word(r"C:\a b\x.exe"), r#""C:\a b\x.exe""#);
+        } else {
+            assert_eq!(shell_word("/it's here/x"), r"'/it'\''s here/x'");
+            assert_eq!(shell_word("$x"), "'$x'");
+            assert_eq!(shell_word(""), "''");
+        }
     }
 }

@@ -92,8 +92,7 @@ pub struct Client {
 
 /// Every client that `init` knows, in the order of its output.
 pub const CLIENTS: &[Client] = &[
-    // Source: tried with Claude Code 2.1.332. Its settings are as strict as its servers
-    // (anthropics/claude-code#83190, SchemaStore/schemastore#5574).
+    // Source: tried with Claude Code 2.1.332, which drops settings that are not strict JSON.
     Client {
         name: "claude",
         title: "Claude Code",
@@ -125,7 +124,7 @@ pub const CLIENTS: &[Client] = &[
         next_wake: "when a message comes while a session is idle, a hook that waits in the \
                     background gives it a turn, which costs tokens though nobody typed anything",
     },
-    // Source: tried with Codex 0.171.0.
+    // Source: tried with Codex 0.171.0, which drops hooks that are not strict JSON.
     Client {
         name: "codex",
         title: "Codex",
@@ -346,6 +345,11 @@ impl File {
     /// Whether any of these hooks go into this file.
     pub fn has_hooks(&self, extras: Extras) -> bool {
         !self.templates(extras).is_empty()
+    }
+
+    /// Whether any of these hooks start our program by themselves.
+    pub fn has_commands(&self, extras: Extras) -> bool {
+        self.templates(extras).iter().any(|template| template.contains("\"command\":"))
     }
 
     fn templates(&self, extras: Extras) -> Vec<&'static str> {

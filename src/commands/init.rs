@@ -1,4 +1,5 @@
-//! `team-table init`: puts the server into the clients' files, and takes it out again.
+//! `team-table init`: puts the server, and hooks where they are asked for, into the clients' files,
+//! and takes them out again.
 //!
 //! Every file is read and every change is computed before the first one is written: once to be
 //! shown, and once more when no other `init` of the workspace can write.

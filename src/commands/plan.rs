@@ -21,7 +21,7 @@ pub(super) struct Plan {
     cwd: PathBuf,
     changes: Vec<Change>,
     remarks: Vec<String>,
-    /// Files without our entry when all is done, which the receipt need not name any more.
+    /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
     pub(super) local: Option<String>,
@@ -76,7 +76,7 @@ impl Plan {
             }
             self.remark_on_notation(client, file, &after);
             let is_run = file.server.is_some() && matches!(state, State::Absent | State::Ours(_));
-            if server.command != KEY && (is_run || file.has_hooks(extras)) {
+            if server.command != KEY && (is_run || file.has_commands(extras)) {
                 self.local = Some(server.command.clone());
             }
             self.change(Change { file, path, before, after: Some(after), folders });

@@ -224,10 +224,14 @@ fn a_server_of_somebody_else_gets_no_hooks_of_ours() {
 fn an_entry_with_settings_of_somebody_is_not_told_to_wake() {
     let text =
         "[mcp_servers.team-table]\ncommand = \"team-table\"\nargs = [\"serve\"]\ncwd = \"x\"\n";
-    let desk = Desk::with(".codex/config.toml", text);
+    let mut desk = Desk::with(".codex/config.toml", text);
+    desk.is_on_path = false;
     let printed = desk.run(&only("codex", with("wake"))).unwrap();
     assert_eq!(desk.text(".codex/config.toml"), text);
     assert!(printed.talk.contains("add `--wake` to its `args`"), "{}", printed.talk);
+    desk.run(&only("codex", with("hooks"))).unwrap();
+    assert!(!desk.text(CODEX).contains("bin/team-table"));
+    assert!(!printed.talk.contains("the command is"), "{}", printed.talk);
 }
 
 #[test]
