@@ -1,6 +1,7 @@
 //! What differs between Linux, macOS and Windows, and nothing else.
 
 use std::{
+    borrow::Cow,
     fs::{self, DirBuilder, File, Metadata, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -299,11 +300,33 @@ fn may_run(_: &Metadata) -> bool {
     true
 }
 
+/// A word of a command line, in quotes where the shell needs them.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "/.-_+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(|c| is_plain(c) || (cfg!(windows) && c == '\\')) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(in_quotes(word))
+}
+
+#[cfg(not(windows))]
+fn in_quotes(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// No path has a quote in it here.
+#[cfg(windows)]
+fn in_quotes(word: &str) -> String {
+    format!("\"{word}\"")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{create_private_file, is_ours, make_private_dir, same_file, write_atomic};
+    use super::{
+        create_private_file, is_ours, make_private_dir, same_file, shell_word, write_atomic,
+    };
 
     #[test]
     fn what_we_make_is_ours_and_private() {
@@ -356,5 +379,17 @@ mod tests {
         assert!(!same_file(&at("link-2"), &at("d")) && !same_file(&at("none"), &at("none")));
         symlink("circle", at("circle")).unwrap();
         assert!(write_atomic(&at("circle"), b"").is_err());
+    }
+
+    #[test]
+    fn a_word_for_a_shell_is_quoted_where_it_must_be() {
+        assert_eq!(shell_word("/usr/bin/team-table"), "/usr/bin/team-table");
+        if cfg!(windows) {
+            assert_eq!(shell_word(r"C:\a b\x.exe"), r#""C:\a b\x.exe""#);
+        } else {
+            assert_eq!(shell_word("/it's here/x"), r"'/it'\''s here/x'");
+            assert_eq!(shell_word("$x"), "'$x'");
+            assert_eq!(shell_word(""), "''");
+        }
     }
 }

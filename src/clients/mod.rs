@@ -1,7 +1,7 @@
 //! The clients' configuration files: which there are, and how our entry gets in and out.
 //!
-//! One row of [`CLIENTS`] is one client. [`json`] and [`toml`] edit text to text; nothing here
-//! touches the disk. An edit keeps every byte that it does not have to change: byte order mark,
+//! One row of [`CLIENTS`] is one client with its files; a file holds our server entry, our hooks, or
+//! both. [`json`] and [`toml`] edit text to text; nothing here touches the disk. An edit keeps every byte that it does not have to change: byte order mark,
 //! line ends, indentation, comments, order, a missing line end at the end. Taking out what was put
 //! in gives the first bytes back, without any record of them; where two texts would become the
 //! same text, the entry is therefore written in another layout.
@@ -9,7 +9,6 @@
 use std::fmt;
 
 mod json;
-mod snippet;
 mod span;
 mod toml;
 
@@ -23,8 +22,8 @@ pub const KEY: &str = "team-table";
 pub enum Format {
     /// JSON as the client reads it. We read comments and trailing commas in any case.
     Json {
-        /// The client refuses comments and trailing commas.
-        strict: bool,
+        /// The client takes comments. Trailing commas none of these takes.
+        comments: bool,
     },
     Toml,
 }
@@ -36,6 +35,40 @@ pub struct Place {
     pub section: &'static str,
     /// A whole file with our entry and nothing else.
     pub template: &'static str,
+    /// The server wakes an idle session of this client, where it is told to.
+    pub wakes: bool,
+}
+
+/// Our hooks in a file, each template a whole file with nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Hooks {
+    /// Those that tell of new messages.
+    pub announce: &'static str,
+    /// That which wakes an idle session, where the client can be woken so.
+    pub wake: Option<&'static str>,
+}
+
+/// What is wished for beside the server entry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Hooks that tell of new messages.
+    pub hooks: bool,
+    /// Idle sessions are woken.
+    pub wake: bool,
+}
+
+impl Extras {
+    const ALL: Extras = Extras { hooks: true, wake: true };
+}
+
+/// One file of a client.
+#[derive(Debug)]
+pub struct File {
+    /// From the top of the checkout, with `/`.
+    pub path: &'static str,
+    pub format: Format,
+    pub server: Option<Place>,
+    pub hooks: Option<Hooks>,
 }
 
 /// What `init` knows about one client.
@@ -45,41 +78,107 @@ pub struct Client {
     pub name: &'static str,
     /// As people know it.
     pub title: &'static str,
-    /// The file, from the top of the checkout, with `/`.
-    pub file: &'static str,
-    pub format: Format,
-    pub place: Place,
+    /// That of the server entry first.
+    pub files: &'static [File],
+    /// Unless it is asked for by name, it is set up only where this folder is.
+    pub folder: Option<&'static str>,
     /// What a person has to do before the client starts our server.
     pub next: &'static str,
+    /// What a person has to do before it runs our hooks.
+    pub next_hooks: &'static str,
+    /// What happens to a session that is to be woken.
+    pub next_wake: &'static str,
 }
 
 /// Every client that `init` knows, in the order of its output.
 pub const CLIENTS: &[Client] = &[
-    // Source: tried with Claude Code 2.1.332.
+    // Source: tried with Claude Code 2.1.332, which drops settings that are not strict JSON.
     Client {
         name: "claude",
         title: "Claude Code",
-        file: ".mcp.json",
-        format: Format::Json { strict: true },
-        place: Place {
-            section: "mcpServers",
-            template: include_str!("../../templates/claude.mcp.json"),
-        },
+        files: &[
+            File {
+                path: ".mcp.json",
+                format: Format::Json { comments: false },
+                server: Some(Place {
+                    section: "mcpServers",
+                    template: include_str!("../../templates/claude.mcp.json"),
+                    wakes: false,
+                }),
+                hooks: None,
+            },
+            File {
+                path: ".claude/settings.json",
+                format: Format::Json { comments: false },
+                server: None,
+                hooks: Some(Hooks {
+                    announce: include_str!("../../templates/claude.hooks.json"),
+                    wake: Some(include_str!("../../templates/claude.wake.json")),
+                }),
+            },
+        ],
+        folder: None,
         next: "start `claude` here, trust the folder (the default answer is no) and choose \
                `Use this MCP server`; `claude mcp list` then says `Connected`",
+        next_hooks: "it runs the hooks of a project once the folder is trusted",
+        next_wake: "when a message comes while a session is idle, a hook that waits in the \
+                    background gives it a turn, which costs tokens though nobody typed anything",
     },
-    // Source: tried with Codex 0.171.0.
+    // Source: tried with Codex 0.171.0, which drops hooks that are not strict JSON.
     Client {
         name: "codex",
         title: "Codex",
-        file: ".codex/config.toml",
-        format: Format::Toml,
-        place: Place {
-            section: "mcp_servers",
-            template: include_str!("../../templates/codex.config.toml"),
-        },
+        files: &[
+            File {
+                path: ".codex/config.toml",
+                format: Format::Toml,
+                server: Some(Place {
+                    section: "mcp_servers",
+                    template: include_str!("../../templates/codex.config.toml"),
+                    wakes: true,
+                }),
+                hooks: None,
+            },
+            File {
+                path: ".codex/hooks.json",
+                format: Format::Json { comments: false },
+                server: None,
+                hooks: Some(Hooks {
+                    announce: include_str!("../../templates/codex.hooks.json"),
+                    wake: None,
+                }),
+            },
+        ],
+        folder: None,
         next: "start `codex` here and trust the folder (it ignores `.codex/` until then); \
                `codex mcp list` then shows `team-table`",
+        next_hooks: "at its next start it says `Hooks need review`: look at them and trust them; \
+                     it asks again after any edit of `.codex/hooks.json`",
+        next_wake: "when a message comes while a session is idle, the server gives it a turn by \
+                    `codex queue`, which costs tokens though nobody typed anything",
+    },
+    // Source: tried with Gemini CLI 0.61.0.
+    Client {
+        name: "gemini",
+        title: "Gemini CLI",
+        files: &[File {
+            path: ".gemini/settings.json",
+            format: Format::Json { comments: true },
+            server: Some(Place {
+                section: "mcpServers",
+                template: include_str!("../../templates/gemini.mcp.json"),
+                wakes: false,
+            }),
+            hooks: Some(Hooks {
+                announce: include_str!("../../templates/gemini.hooks.json"),
+                wake: None,
+            }),
+        }],
+        folder: Some(".gemini"),
+        next: "start `gemini` here and trust the folder (it ignores `.gemini/` until then); \
+               `gemini mcp list` then says `Connected`",
+        next_hooks: "it runs the hooks of a project once the folder is trusted",
+        next_wake: "nothing is known that wakes an idle session, so nothing was set up for that",
     },
 ];
 
@@ -89,6 +188,8 @@ pub struct Server {
     pub command: String,
     /// The name to wish for; none lets each session find its own.
     pub name: Option<String>,
+    /// Idle sessions are to be woken.
+    pub wake: bool,
 }
 
 impl Server {
@@ -96,6 +197,9 @@ impl Server {
         let mut args = vec!["serve".to_owned()];
         if let Some(name) = &self.name {
             args.extend(["--name".to_owned(), name.clone()]);
+        }
+        if self.wake {
+            args.push("--wake".to_owned());
         }
         args
     }
@@ -130,19 +234,25 @@ impl State {
             return State::Foreign;
         }
         let mut others = seen.others;
-        let name = match args.get(1..).unwrap_or_default() {
-            [] => None,
-            [flag, name] if flag == "--name" => Some(name.clone()),
-            _ => {
-                others.insert(0, "args".to_owned());
-                None
-            }
-        };
-        if others.is_empty() {
-            State::Ours(Server { command, name })
-        } else {
-            State::Extended(others)
+        let mut server = Server { command, name: None, wake: false };
+        let mut rest = args.get(1..).unwrap_or_default();
+        while let Some((flag, behind)) = rest.split_first() {
+            rest = match (flag.as_str(), behind) {
+                ("--wake", behind) if !server.wake => {
+                    server.wake = true;
+                    behind
+                }
+                ("--name", [name, behind @ ..]) if server.name.is_none() => {
+                    server.name = Some(name.clone());
+                    behind
+                }
+                _ => {
+                    others.insert(0, "args".to_owned());
+                    break;
+                }
+            };
         }
+        if others.is_empty() { State::Ours(server) } else { State::Extended(others) }
     }
 }
 
@@ -158,54 +268,113 @@ impl Client {
     pub fn named(name: &str) -> Option<&'static Client> {
         CLIENTS.iter().find(|client| client.name == name)
     }
+}
 
+impl File {
     /// Whose the entry under our name is.
     pub fn look(&self, text: &str) -> Result<State, Fault> {
+        let Some(place) = self.server else { return Ok(State::Absent) };
         let seen = match self.format {
-            Format::Json { .. } => json::look(text, self.place),
-            Format::Toml => toml::look(text, self.place),
+            Format::Json { .. } => json::server::look(text, place),
+            Format::Toml => toml::look(text, place),
         };
         seen.map(State::of)
     }
 
     /// Puts our entry in, or brings the one that `init` wrote up to date. An entry that somebody
-    /// wrote or extended is left alone. A name that is there stays where none is wished for.
+    /// wrote or extended is left alone. A name that is there stays where none is wished for, and
+    /// so does `--wake`.
     pub fn add(&self, text: &str, server: &Server) -> Result<String, Fault> {
-        let mut server = server.clone();
+        let Some(place) = self.server else { return Ok(text.to_owned()) };
+        let mut server = Server { wake: server.wake && place.wakes, ..server.clone() };
         match self.look(text)? {
             State::Absent => {}
-            State::Ours(there) => server.name = server.name.or(there.name),
+            State::Ours(there) => {
+                server.name = server.name.or(there.name);
+                server.wake |= there.wake;
+            }
             State::Extended(_) | State::Foreign => return Ok(text.to_owned()),
         }
         let edited = match self.format {
-            Format::Json { .. } => json::add(text, self.place, &server),
-            Format::Toml => toml::add(text, self.place, &server),
+            Format::Json { .. } => json::server::add(text, place, &server),
+            Format::Toml => toml::add(text, place, &server),
         }?;
         self.check(text, edited, &State::Ours(server))
     }
 
-    /// Takes the entry under our name out, whoever wrote it; see [`Client::look`].
+    /// Takes the entry under our name out, whoever wrote it; see [`File::look`].
     pub fn remove(&self, text: &str) -> Result<String, Fault> {
+        let Some(place) = self.server else { return Ok(text.to_owned()) };
         let edited = match self.format {
-            Format::Json { .. } => json::remove(text, self.place),
-            Format::Toml => toml::remove(text, self.place),
+            Format::Json { .. } => json::server::remove(text, place),
+            Format::Toml => toml::remove(text, place),
         }?;
         self.check(text, edited, &State::Absent)
     }
 
+    /// The events at which somebody has changed a hook of ours, or put one of his own beside it.
+    pub fn changed_hooks(&self, text: &str) -> Result<Vec<String>, Fault> {
+        if self.hooks.is_none() {
+            return Ok(Vec::new());
+        }
+        json::hooks::changed(text, &self.templates(Extras::ALL))
+    }
+
+    /// Puts our hooks in, or brings those that `init` wrote up to date. What is in
+    /// [`File::changed_hooks`] is left alone.
+    pub fn add_hooks(&self, text: &str, program: &str, extras: Extras) -> Result<String, Fault> {
+        if !self.has_hooks(extras) {
+            return Ok(text.to_owned());
+        }
+        let mut edited = text.to_owned();
+        for template in self.templates(extras) {
+            edited = json::hooks::add(&edited, template, program)?;
+        }
+        self.check_hooks(text, edited)
+    }
+
+    /// Takes our hooks out, but for what is in [`File::changed_hooks`].
+    pub fn remove_hooks(&self, text: &str) -> Result<String, Fault> {
+        if self.hooks.is_none() {
+            return Ok(text.to_owned());
+        }
+        let edited = json::hooks::remove(text, &self.templates(Extras::ALL))?;
+        self.check_hooks(text, edited)
+    }
+
+    /// Whether any of these hooks go into this file.
+    pub fn has_hooks(&self, extras: Extras) -> bool {
+        !self.templates(extras).is_empty()
+    }
+
+    /// Whether any of these hooks start our program by themselves.
+    pub fn has_commands(&self, extras: Extras) -> bool {
+        self.templates(extras).iter().any(|template| template.contains("\"command\":"))
+    }
+
+    fn templates(&self, extras: Extras) -> Vec<&'static str> {
+        let Some(hooks) = self.hooks else { return Vec::new() };
+        let announce = extras.hooks.then_some(hooks.announce);
+        announce.into_iter().chain(hooks.wake.filter(|_| extras.wake)).collect()
+    }
+
     /// Whether nothing is left that somebody could miss: no key but an empty section of ours.
     pub fn is_bare(&self, text: &str) -> bool {
+        let section = self.server.map(|place| place.section);
         match self.format {
-            Format::Json { .. } => json::is_bare(text, self.place),
-            Format::Toml => toml::is_bare(text, self.place),
+            Format::Json { .. } => {
+                let hooks = self.hooks.map(|_| json::hooks::HOOKS);
+                json::is_bare(text, &section.into_iter().chain(hooks).collect::<Vec<_>>())
+            }
+            Format::Toml => toml::is_bare(text, section.unwrap_or_default()),
         }
     }
 
     /// Why the client itself will not read a text that we can read.
     pub fn complaint(&self, text: &str) -> Option<Fault> {
         match self.format {
-            Format::Json { strict: true } => json::strict(text).err(),
-            Format::Json { strict: false } | Format::Toml => None,
+            Format::Json { comments } => json::strict(text, comments).err(),
+            Format::Toml => None,
         }
     }
 
@@ -213,9 +382,23 @@ impl Client {
     fn check(&self, before: &str, edited: String, meant: &State) -> Result<String, Fault> {
         match self.look(&edited) {
             Ok(state) if state == *meant => Ok(edited),
-            _ => Err(Fault::at(before, 0, "this layout cannot be edited without harm")),
+            _ => Err(harm(before)),
         }
     }
+
+    fn check_hooks(&self, before: &str, edited: String) -> Result<String, Fault> {
+        match (self.changed_hooks(before), self.changed_hooks(&edited)) {
+            (Ok(there), Ok(left)) if there == left && self.look(before) == self.look(&edited) => {
+                Ok(edited)
+            }
+            (Err(fault), _) => Err(fault),
+            _ => Err(harm(before)),
+        }
+    }
+}
+
+fn harm(before: &str) -> Fault {
+    Fault::at(before, 0, "this layout cannot be edited without harm")
 }
 
 impl fmt::Display for Client {
@@ -226,37 +409,62 @@ impl fmt::Display for Client {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLIENTS, Client, Seen, Server, State, starts_us};
+    use super::{CLIENTS, Client, Extras, File, Seen, Server, State, starts_us};
 
-    fn plain() -> Server {
-        Server { command: "team-table".to_owned(), name: None }
+    pub(super) fn plain() -> Server {
+        Server { command: "team-table".to_owned(), name: None, wake: false }
+    }
+
+    pub(super) fn server_file(client: &'static Client) -> &'static File {
+        let file = &client.files[0];
+        assert!(file.server.is_some(), "{client}");
+        file
     }
 
     #[test]
     fn every_template_is_what_init_writes() {
         for client in CLIENTS {
-            let template = client.place.template;
-            assert_eq!(client.add("", &plain()).unwrap(), template, "{client}");
-            assert_eq!(client.remove(template).unwrap(), "", "{client}");
-            assert_eq!(client.look(template).unwrap(), State::Ours(plain()), "{client}");
-            assert_eq!(client.complaint(template), None, "{client}");
-            assert_eq!(Client::named(client.name).unwrap().file, client.file);
+            let file = server_file(client);
+            let template = file.server.unwrap().template;
+            assert_eq!(file.add("", &plain()).unwrap(), template, "{client}");
+            assert_eq!(file.remove(template).unwrap(), "", "{client}");
+            assert_eq!(file.look(template).unwrap(), State::Ours(plain()), "{client}");
+            assert_eq!(file.complaint(template), None, "{client}");
+            assert_eq!(Client::named(client.name).unwrap().title, client.title);
         }
     }
 
     #[test]
-    fn an_entry_is_brought_up_to_date_and_keeps_its_name() {
-        for client in CLIENTS {
-            let named =
-                Server { command: r"C:\x\team-table.exe".into(), name: Some("a\"b".into()) };
-            let text = client.add(client.place.template, &named).unwrap();
-            assert_eq!(client.look(&text).unwrap(), State::Ours(named.clone()));
-            let text = client.add(&text, &plain()).unwrap();
-            assert_eq!(
-                client.look(&text).unwrap(),
-                State::Ours(Server { name: named.name, ..plain() })
-            );
-            assert_eq!(client.remove(&text).unwrap(), "");
+    fn every_template_of_hooks_is_what_init_writes() {
+        for file in CLIENTS.iter().flat_map(|client| client.files) {
+            let Some(hooks) = file.hooks else { continue };
+            let path = file.path;
+            for template in [Some(hooks.announce), hooks.wake].into_iter().flatten() {
+                let hooks = template == hooks.announce;
+                let extras = Extras { hooks, wake: !hooks };
+                let add = |text: &str| file.add_hooks(text, "team-table", extras);
+                assert_eq!(add("").unwrap(), template, "{path}");
+                assert_eq!(add(template).unwrap(), template, "{path}");
+                assert_eq!(file.remove_hooks(template).unwrap(), "", "{path}");
+                assert_eq!(file.complaint(template), None, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_is_brought_up_to_date_and_keeps_its_name_and_its_wake() {
+        for file in CLIENTS.iter().map(server_file) {
+            let named = Server {
+                command: r"C:\x\team-table.exe".into(),
+                name: Some("a\"b".into()),
+                wake: file.server.unwrap().wakes,
+            };
+            let text = file.add(file.server.unwrap().template, &named).unwrap();
+            assert_eq!(file.look(&text).unwrap(), State::Ours(named.clone()));
+            let text = file.add(&text, &plain()).unwrap();
+            let kept = Server { command: plain().command, ..named };
+            assert_eq!(file.look(&text).unwrap(), State::Ours(kept));
+            assert_eq!(file.remove(&text).unwrap(), "");
         }
     }
 
@@ -272,6 +480,14 @@ mod tests {
             assert_eq!(State::of(Some(seen)), *expected);
         }
         check("team-table", &["serve"], &[], &State::Ours(plain()));
+        let wake = Server { wake: true, ..plain() };
+        check("team-table", &["serve", "--wake"], &[], &State::Ours(wake.clone()));
+        let wake = State::Ours(Server { name: Some("a".into()), ..wake });
+        check("team-table", &["serve", "--name", "a", "--wake"], &[], &wake);
+        check("team-table", &["serve", "--wake", "--name", "a"], &[], &wake);
+        let extended = State::Extended(vec!["args".into()]);
+        check("team-table", &["serve", "--wake", "--wake"], &[], &extended);
+        check("team-table", &["serve", "--name"], &[], &extended);
         check("team-table", &["serve"], &["env"], &State::Extended(vec!["env".into()]));
         check("team-table", &["serve", "-v"], &[], &State::Extended(vec!["args".into()]));
         check("npx", &["serve"], &[], &State::Foreign);

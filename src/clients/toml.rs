@@ -72,12 +72,12 @@ pub(super) fn remove(text: &str, place: Place) -> Result<String, Fault> {
 }
 
 /// Whether a text holds nothing but, at most, an empty section.
-pub(super) fn is_bare(text: &str, place: Place) -> bool {
+pub(super) fn is_bare(text: &str, section: &str) -> bool {
     let body = span::split_bom(text).1;
     let Ok(document) = parse(body) else { return false };
     !body.contains('#')
         && document.iter().all(|(name, item)| {
-            name == place.section && item.as_table_like().is_some_and(TableLike::is_empty)
+            name == section && item.as_table_like().is_some_and(TableLike::is_empty)
         })
 }
 
@@ -322,14 +322,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{is_bare, parse};
-    use crate::clients::{Client, Server, State};
+    use crate::clients::{
+        Client, File, State,
+        tests::{plain as server, server_file},
+    };
 
-    fn codex() -> &'static Client {
-        Client::named("codex").unwrap()
-    }
-
-    fn server() -> Server {
-        Server { command: "team-table".to_owned(), name: None }
+    fn codex() -> &'static File {
+        server_file(Client::named("codex").unwrap())
     }
 
     fn add(text: &str) -> String {
@@ -445,12 +444,12 @@ mod tests {
 
     #[test]
     fn bare() {
-        let place = codex().place;
+        let section = codex().server.unwrap().section;
         for text in ["", "\n", "mcp_servers = {}", "[mcp_servers]\n"] {
-            assert!(is_bare(text, place), "{text:?}");
+            assert!(is_bare(text, section), "{text:?}");
         }
         for text in ["# c", "a = 1", "[mcp_servers.x]", "["] {
-            assert!(!is_bare(text, place), "{text:?}");
+            assert!(!is_bare(text, section), "{text:?}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! `team-table init`: puts the server into the clients' files, and takes it out again.
+//! `team-table init`: puts the server, and hooks where they are asked for, into the clients' files,
+//! and takes them out again.
 //!
 //! Every file is read and every change is computed before the first one is written: once to be
 //! shown, and once more when no other `init` of the workspace can write.
@@ -14,7 +15,7 @@ use super::{
     receipt::{Drawer, Receipt},
 };
 use crate::{
-    clients::{self, CLIENTS, Client, KEY, Server},
+    clients::{self, CLIENTS, Client, Extras, KEY, Server},
     domain::name::MemberName,
     error::{Error, Result},
     platform,
@@ -22,12 +23,12 @@ use crate::{
 
 /// Make the table and write the clients' configuration files
 ///
-/// Edits `.mcp.json` and `.codex/config.toml` at the top of the checkout: shows what will change,
-/// asks on a terminal, keeps a copy in `.agent-comms/backup/`. Everything else in these files stays
-/// as it is, byte for byte.
+/// Edits `.mcp.json` and `.codex/config.toml` at the top of the checkout, and where there is a
+/// `.gemini` folder `.gemini/settings.json`: shows what will change, asks on a terminal, keeps a
+/// copy in `.agent-comms/backup/`. Everything else in these files stays as it is, byte for byte.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Only this client's file (can be repeated)
+    /// Only this client's files (can be repeated)
     #[arg(
         long,
         value_name = "NAME",
@@ -42,6 +43,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "remove")]
     pub name: Option<String>,
 
+    /// Set up more than the server (can be repeated)
+    ///
+    /// Both write into the clients' settings, beside what is there. What is not named here is left
+    /// as it is.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', conflicts_with = "remove")]
+    pub with: Vec<With>,
+
     /// Show the changes and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -53,6 +61,15 @@ pub struct Args {
     /// Take out what init put in, and delete the files that it made
     #[arg(long)]
     pub remove: bool,
+}
+
+/// What `init` can set up beside the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum With {
+    /// Tell agents of new messages: at the prompt, after a tool and at the end of a turn
+    Hooks,
+    /// Give an idle session a turn when a message comes (Claude Code, Codex)
+    Wake,
 }
 
 /// Where `init` runs and whom it talks to.
@@ -87,11 +104,14 @@ pub type Work<'a> = &'a mut dyn FnMut() -> Result<()>;
 /// What is to be done to which files.
 struct Job<'a> {
     clients: &'a [&'static Client],
+    /// Those among them that were not asked for, but have a folder here.
+    found: &'a [&'static Client],
     top: &'a Path,
     cwd: &'a Path,
     drawer: Option<Drawer>,
     /// What goes into the files; none where it comes out of them.
     server: Option<Server>,
+    extras: Extras,
 }
 
 /// Runs the command.
@@ -99,12 +119,15 @@ struct Job<'a> {
 /// # Errors
 /// A file that cannot be read, understood or written, a bad name, or a no to the question.
 pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
-    let clients = chosen(&args.client)?;
+    let (clients, found) = chosen(args, &cx.top)?;
+    let has = |wanted| args.with.contains(&wanted);
+    let extras = Extras { hooks: has(With::Hooks), wake: has(With::Wake) };
     let server = if args.remove { None } else { Some(server(args, cx)?) };
     // A removal does not make the folder of backups only to put one in.
     let comms = cx.comms.as_deref().filter(|comms| !args.remove || comms.is_dir());
     let drawer = comms.map(Drawer::new);
-    let job = Job { clients: &clients, top: &cx.top, cwd: &cx.cwd, drawer, server };
+    let (top, cwd) = (&cx.top, &cx.cwd);
+    let job = Job { clients: &clients, found: &found, top, cwd, drawer, server, extras };
     let (shown, _) = job.plan()?;
     say(cx.out, &shown.diff())?;
     say(cx.talk, &shown.remarks())?;
@@ -130,7 +153,8 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
         return Err(Error::internal("the turn to write passed without a write"));
     };
     say(cx.talk, &done)?;
-    let next = if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, &plan) };
+    let next =
+        if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, extras, &plan) };
     say(cx.talk, &next)
 }
 
@@ -139,13 +163,19 @@ impl Job<'_> {
     fn plan(&self) -> Result<(Plan, Receipt)> {
         let receipt = self.drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
         let mut plan = Plan::new(self.cwd);
+        for client in self.found {
+            let folder = client.folder.unwrap_or_default();
+            plan.remark(format!("{client} is set up too, as `{folder}/` is here"));
+        }
         for client in self.clients {
-            let path = self.top.join(client.file);
             if let Some(server) = &self.server {
-                plan.put_in(client, path, server)?;
-            } else {
+                plan.put_in(client, self.top, server, self.extras)?;
+                continue;
+            }
+            for file in client.files {
+                let path = self.top.join(file.path);
                 let made = self.drawer.as_ref().and_then(|drawer| drawer.made(&receipt, &path));
-                plan.take_out(client, path, made)?;
+                plan.take_out(file, path, made)?;
             }
         }
         Ok((plan, receipt))
@@ -156,18 +186,28 @@ impl Job<'_> {
 fn server(args: &Args, cx: &Setup<'_>) -> Result<Server> {
     let name = args.name.as_deref().map(MemberName::parse).transpose();
     let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
-    Ok(Server { command: command(cx)?, name })
+    Ok(Server { command: command(cx)?, name, wake: args.with.contains(&With::Wake) })
 }
 
-/// The rows of the names that were given, in the table's order; all without a name.
-fn chosen(names: &[String]) -> Result<Vec<&'static Client>> {
+/// The rows of the names that were given, in the table's order; without a name all that are set up
+/// unasked, and beside them those of these that are only because their folder is here. Everything
+/// comes out again unasked.
+fn chosen(args: &Args, top: &Path) -> Result<(Vec<&'static Client>, Vec<&'static Client>)> {
+    let names = &args.client;
     if let Some(unknown) = names.iter().find(|name| Client::named(name).is_none()) {
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
         return Err(Error::usage(format!("no client named `{unknown}`"))
             .hint(format!("there are: {}", known.join(", "))));
     }
-    let is_chosen = |client: &&Client| names.is_empty() || names.iter().any(|n| n == client.name);
-    Ok(CLIENTS.iter().filter(is_chosen).collect())
+    if !names.is_empty() || args.remove {
+        let is_named = |client: &&Client| names.iter().any(|name| name == client.name);
+        let chosen = CLIENTS.iter().filter(|client| names.is_empty() || is_named(client));
+        return Ok((chosen.collect(), Vec::new()));
+    }
+    let is_here = |client: &&Client| client.folder.is_none_or(|folder| top.join(folder).is_dir());
+    let chosen: Vec<&Client> = CLIENTS.iter().filter(is_here).collect();
+    let found = chosen.iter().copied().filter(|client| client.folder.is_some()).collect();
+    Ok((chosen, found))
 }
 
 /// What the clients are to start: our name where PATH leads to this very program, since that is
@@ -194,22 +234,40 @@ fn command(cx: &Setup<'_>) -> Result<String> {
     Ok(command.to_owned())
 }
 
-/// What the person has to do now.
-fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
-    let mut steps: Vec<String> =
-        clients.iter().map(|client| format!("{client}: {}", client.next)).collect();
-    let files: Vec<String> = clients.iter().map(|client| format!("`{}`", client.file)).collect();
-    let files = files.join(" and ");
+/// What the person has to do now, and what to expect.
+fn next_steps(cx: &Setup<'_>, clients: &[&Client], extras: Extras, plan: &Plan) -> String {
+    let mut steps: Vec<String> = Vec::new();
+    for client in clients {
+        steps.push(format!("{client}: {}", client.next));
+        if extras.hooks {
+            steps.push(format!("{client}, hooks: {}", client.next_hooks));
+        }
+        if extras.wake {
+            steps.push(format!("{client}, wake: {}", client.next_wake));
+        }
+    }
+    let files = clients.iter().flat_map(|client| client.files);
+    let files: Vec<String> = files
+        .filter(|file| file.server.is_some() || file.has_hooks(extras))
+        .map(|file| format!("`{}`", file.path))
+        .collect();
+    let files = listed(&files);
+    let again = match extras {
+        Extras { hooks: false, wake: false } => "team-table init",
+        Extras { hooks: true, wake: false } => "team-table init --with hooks",
+        Extras { hooks: false, wake: true } => "team-table init --with wake",
+        Extras { hooks: true, wake: true } => "team-table init --with hooks,wake",
+    };
     if let Some(command) = &plan.local {
         steps.push(format!(
             "the command is `{command}`, as PATH does not lead to this program: put it there and \
-             run `team-table init` again before you share {files}"
+             run `{again}` again before you share {files}"
         ));
     }
     if is_git(&cx.top) {
         steps.push(format!(
-            "commit {files}, so that every clone and worktree has them, or run `team-table init` \
-             in each worktree; `.agent-comms/.gitignore` keeps that folder out of git"
+            "commit {files}, so that every clone and worktree has them, or run `{again}` in each \
+             worktree; `.agent-comms/.gitignore` keeps that folder out of git"
         ));
     }
     if let Some(workspace) = cx.comms.as_deref().and_then(Path::parent)
@@ -226,6 +284,14 @@ fn next_steps(cx: &Setup<'_>, clients: &[&Client], plan: &Plan) -> String {
         "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
          {FOR_AGENTS}"
     )
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(items: &[String]) -> String {
+    match items {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        items => items.concat(),
+    }
 }
 
 /// Three lines that tell agents to look at the table at all.

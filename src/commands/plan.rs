@@ -9,7 +9,7 @@ use similar::TextDiff;
 
 use super::receipt::{Drawer, Made, Receipt};
 use crate::{
-    clients::{Client, Fault, KEY, Server, State},
+    clients::{Client, Extras, Fault, File, Format, KEY, Server, State},
     error::{Error, Result},
     platform,
 };
@@ -21,7 +21,7 @@ pub(super) struct Plan {
     cwd: PathBuf,
     changes: Vec<Change>,
     remarks: Vec<String>,
-    /// Files without our entry when all is done, which the receipt need not name any more.
+    /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
     pub(super) local: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 
 /// One file that will have other bytes, or be made, or be deleted.
 struct Change {
-    client: &'static Client,
+    file: &'static File,
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
@@ -43,37 +43,52 @@ impl Plan {
         Plan { cwd: cwd.to_owned(), ..Plan::default() }
     }
 
-    /// Our entry goes into a client's file, or is brought up to date there.
+    /// Our parts go into a client's files, or are brought up to date there.
     pub(super) fn put_in(
         &mut self,
         client: &'static Client,
-        path: PathBuf,
+        top: &Path,
         server: &Server,
+        extras: Extras,
     ) -> Result<()> {
-        let folders = missing_folders(&path)?;
-        let before = read(&path)?;
-        let text = before.as_deref().unwrap_or_default();
-        let state = client.look(text).map_err(|fault| refusal(&path, &fault))?;
-        let after = client.add(text, server).map_err(|fault| refusal(&path, &fault))?;
-        self.remark_on(client, &state);
-        if let Some(fault) = client.complaint(&after) {
-            self.remarks.push(format!(
-                "{client} reads strict JSON and will not take `{}` as it is: line {}, column {}: {}",
-                client.file, fault.line, fault.column, fault.text
-            ));
+        let mut extras = extras;
+        for file in client.files {
+            if file.server.is_none() && !file.has_hooks(extras) {
+                continue;
+            }
+            let path = top.join(file.path);
+            let folders = missing_folders(&path)?;
+            let before = read(&path)?;
+            let text = before.as_deref().unwrap_or_default();
+            let refused = |fault: Fault| refusal(&path, &fault);
+            let state = file.look(text).map_err(refused)?;
+            self.remark_on(file, &state);
+            if state == State::Foreign && extras != Extras::default() {
+                // They would call that server, or tell of a table that it does not sit at.
+                self.remarks.push(format!("so {client} gets no hooks, and is not woken"));
+                extras = Extras::default();
+            }
+            let after = file.add(text, server).map_err(refused)?;
+            let after = file.add_hooks(&after, &server.command, extras).map_err(refused)?;
+            self.remark_on_wake(file, &state, extras);
+            if file.has_hooks(extras) {
+                self.remark_on_hooks(file, &after).map_err(refused)?;
+            }
+            self.remark_on_notation(client, file, &after);
+            let is_run = file.server.is_some() && matches!(state, State::Absent | State::Ours(_));
+            if server.command != KEY && (is_run || file.has_commands(extras)) {
+                self.local = Some(server.command.clone());
+            }
+            self.change(Change { file, path, before, after: Some(after), folders });
         }
-        if server.command != KEY && matches!(state, State::Absent | State::Ours(_)) {
-            self.local = Some(server.command.clone());
-        }
-        self.change(Change { client, path, before, after: Some(after), folders });
         Ok(())
     }
 
-    /// Our entry comes out of a client's file. The file goes too where init made it (so says the
-    /// receipt, or without one: nothing else was in it) and nobody else uses it.
+    /// Our parts come out of a file. The file goes too where init made it (so says the receipt, or
+    /// without one: nothing else was in it) and nobody else uses it.
     pub(super) fn take_out(
         &mut self,
-        client: &'static Client,
+        file: &'static File,
         path: PathBuf,
         made: Option<Made>,
     ) -> Result<()> {
@@ -81,29 +96,43 @@ impl Plan {
             self.free.push(path);
             return Ok(());
         };
-        let state = client.look(&text).map_err(|fault| refusal(&path, &fault))?;
+        if file.server.is_none() && made.is_none() && !text.contains(KEY) {
+            // It is nobody's business whether we could read it.
+            return Ok(());
+        }
+        let refused = |fault: Fault| refusal(&path, &fault);
+        let state = file.look(&text).map_err(refused)?;
         let is_ours = match state {
             State::Absent | State::Ours(_) => true,
             // What is left of an entry without our part of it would break the client.
             State::Extended(_) => made.is_some(),
             State::Foreign => false,
         };
-        if !is_ours {
-            self.remark_on(client, &state);
-            return Ok(());
-        }
-        let after = client.remove(&text).map_err(|fault| refusal(&path, &fault))?;
-        let (goes, folders) = if let Some(made) = made {
-            (made.file && client.is_bare(&after), made.folders)
+        let mut after = file.remove_hooks(&text).map_err(refused)?;
+        if is_ours {
+            after = file.remove(&after).map_err(refused)?;
         } else {
-            let is_nested = Path::new(client.file).components().count() > 1;
+            self.remark_on(file, &state);
+        }
+        let is_free = self.remark_on_hooks(file, &after).map_err(refused)? && is_ours;
+        let (goes, folders) = if let Some(made) = made {
+            (made.file && file.is_bare(&after), made.folders)
+        } else {
+            let is_nested = Path::new(file.path).components().count() > 1;
             let folder = path.parent().filter(|_| is_nested).map(Path::to_owned);
             (after.is_empty() && after != text, folder.into_iter().collect())
         };
-        self.free.push(path.clone());
+        if is_free {
+            self.free.push(path.clone());
+        }
         let after = Some(after).filter(|_| !goes);
-        self.change(Change { client, path, before: Some(text), after, folders });
+        self.change(Change { file, path, before: Some(text), after, folders });
         Ok(())
+    }
+
+    /// Something to say beside the changes.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(remark);
     }
 
     fn change(&mut self, change: Change) {
@@ -112,22 +141,57 @@ impl Plan {
         }
     }
 
-    fn remark_on(&mut self, client: &Client, state: &State) {
-        let file = client.file;
+    fn remark_on(&mut self, file: &File, state: &State) {
+        let path = file.path;
         match state {
             State::Absent | State::Ours(_) => {}
             State::Extended(others) => {
                 let others: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
                 self.remarks.push(format!(
-                    "`{file}` starts team-table with settings that init did not write ({}): left \
+                    "`{path}` starts team-table with settings that init did not write ({}): left \
                      as it is",
                     others.join(", ")
                 ));
             }
             State::Foreign => self.remarks.push(format!(
-                "`{file}` has a server `{KEY}` that starts something else: left as it is"
+                "`{path}` has a server `{KEY}` that starts something else: left as it is"
             )),
         }
+    }
+
+    fn remark_on_wake(&mut self, file: &File, state: &State, extras: Extras) {
+        let wakes = extras.wake && file.server.is_some_and(|place| place.wakes);
+        if wakes && matches!(state, State::Extended(_)) {
+            self.remarks.push(format!(
+                "to have sessions woken, add `--wake` to its `args` in `{}` yourself",
+                file.path
+            ));
+        }
+    }
+
+    /// Says whether there was nothing to say.
+    fn remark_on_hooks(&mut self, file: &File, text: &str) -> Result<bool, Fault> {
+        let events = file.changed_hooks(text)?;
+        self.remarks.extend(events.iter().map(|event| {
+            format!(
+                "`{}` has a hook of team-table at `{event}` that was changed, or has another one \
+                 beside it: left as it is",
+                file.path
+            )
+        }));
+        Ok(events.is_empty())
+    }
+
+    fn remark_on_notation(&mut self, client: &Client, file: &File, text: &str) {
+        let Some(fault) = file.complaint(text) else { return };
+        let notation = match file.format {
+            Format::Json { comments: true } => "JSON with comments, but no trailing commas,",
+            Format::Json { comments: false } | Format::Toml => "strict JSON",
+        };
+        self.remarks.push(format!(
+            "{client} reads {notation} and will not take `{}` as it is: line {}, column {}: {}",
+            file.path, fault.line, fault.column, fault.text
+        ));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -173,6 +237,8 @@ impl Plan {
                 return Err(self.undo(number, err));
             }
         }
+        // Now that all files of a folder are gone, it may go, whichever of them it was made for.
+        self.changes.iter().filter(|change| change.after.is_none()).for_each(Change::clear_folders);
         let done = self.changes.iter().map(|change| {
             let verb = if change.after.is_some() { "wrote" } else { "deleted" };
             format!("{verb} {}\n", self.named(change))
@@ -236,7 +302,7 @@ impl Plan {
     fn record(&self, drawer: &Drawer, receipt: &mut Receipt, now: i64) -> Result<()> {
         for change in &self.changes {
             if let Some(before) = &change.before {
-                drawer.keep(change.client.file, before.as_bytes(), now)?;
+                drawer.keep(change.file.path, before.as_bytes(), now)?;
             }
             if !self.free.contains(&change.path) {
                 change.note(drawer, receipt);
@@ -261,7 +327,7 @@ impl PartialEq for Change {
 impl Change {
     fn diff(&self) -> String {
         let side = |letter: char, text: Option<&String>| match text {
-            Some(_) => format!("{letter}/{}", self.client.file),
+            Some(_) => format!("{letter}/{}", self.file.path),
             None => "/dev/null".to_owned(),
         };
         TextDiff::from_lines(
@@ -391,7 +457,7 @@ mod tests {
 
     fn plan(top: &Path, files: &[(&str, Option<&str>, Option<&str>)]) -> Plan {
         let changes = files.iter().map(|(file, before, after)| Change {
-            client: &CLIENTS[0],
+            file: &CLIENTS[0].files[0],
             path: top.join(file),
             before: before.map(str::to_owned),
             after: after.map(str::to_owned),

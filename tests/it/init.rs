@@ -1,5 +1,6 @@
 //! `init` over whole folders: `init/CLIENT/CASE/in` is a checkout before it, `out` after it, and
-//! `gone`, where there is one, after `--remove` (else that is `in` again). `UPDATE=1` writes `out`.
+//! `gone`, where there is one, after `--remove` (else that is `in` again). A file `with` says what
+//! is set up beside the server. `UPDATE=1` writes `out`.
 
 use std::{
     collections::BTreeMap,
@@ -8,40 +9,40 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Parser as _;
+use clap::{Parser as _, ValueEnum as _};
 use team_table::{
     clients::CLIENTS,
-    commands::init::{self, Args, Setup},
+    commands::init::{self, Args, Setup, With},
     error::{Kind, Result},
     platform::write_atomic,
 };
 
 /// A checkout in a temporary folder, and the program beside it.
-struct Desk {
-    folder: tempfile::TempDir,
+pub(crate) struct Desk {
+    pub(crate) folder: tempfile::TempDir,
     /// What the person says, if there is one.
     answer: Option<bool>,
-    has_comms: bool,
+    pub(crate) has_comms: bool,
     top: &'static str,
-    is_on_path: bool,
-    exe: String,
+    pub(crate) is_on_path: bool,
+    pub(crate) exe: String,
 }
 
 /// What a run printed.
-struct Printed {
-    out: String,
-    talk: String,
+pub(crate) struct Printed {
+    pub(crate) out: String,
+    pub(crate) talk: String,
 }
 
 impl Printed {
     /// What was said, without line breaks.
-    fn unwrapped(&self) -> String {
+    pub(crate) fn unwrapped(&self) -> String {
         self.talk.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
 impl Desk {
-    fn new() -> Desk {
+    pub(crate) fn new() -> Desk {
         let folder = tempfile::tempdir().unwrap();
         let desk = Desk {
             folder,
@@ -57,33 +58,33 @@ impl Desk {
         desk
     }
 
-    fn with(file: &str, text: &str) -> Desk {
+    pub(crate) fn with(file: &str, text: &str) -> Desk {
         let desk = Desk::new();
         write(&desk.at(file), text);
         desk
     }
 
-    fn exe(&self) -> PathBuf {
+    pub(crate) fn exe(&self) -> PathBuf {
         self.folder.path().join("bin").join(&self.exe)
     }
 
-    fn at(&self, file: &str) -> PathBuf {
+    pub(crate) fn at(&self, file: &str) -> PathBuf {
         self.folder.path().join(self.top).join(file)
     }
 
-    fn comms(&self) -> PathBuf {
+    pub(crate) fn comms(&self) -> PathBuf {
         self.folder.path().join("project/.agent-comms")
     }
 
-    fn text(&self, file: &str) -> String {
+    pub(crate) fn text(&self, file: &str) -> String {
         fs::read_to_string(self.at(file)).unwrap()
     }
 
-    fn tree(&self) -> Tree {
+    pub(crate) fn tree(&self) -> Tree {
         tree(&self.at(""))
     }
 
-    fn run(&self, args: &Args) -> Result<Printed> {
+    pub(crate) fn run(&self, args: &Args) -> Result<Printed> {
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         let comms = self.comms();
         let is_turn = std::cell::Cell::new(false);
@@ -117,24 +118,33 @@ impl Desk {
         Ok(Printed { out: String::from_utf8(out).unwrap(), talk: String::from_utf8(talk).unwrap() })
     }
 
-    fn init(&self) -> Printed {
+    pub(crate) fn init(&self) -> Printed {
         self.run(&Args::default()).unwrap()
     }
 
-    fn remove(&self) -> Printed {
+    pub(crate) fn remove(&self) -> Printed {
         self.run(&remove()).unwrap()
     }
 }
 
-fn remove() -> Args {
+pub(crate) fn remove() -> Args {
     Args { remove: true, ..Args::default() }
 }
 
-fn only(client: &str, args: Args) -> Args {
+/// What is set up beside the server, as `--with` takes it.
+pub(crate) fn with(what: &str) -> Args {
+    let with = what.split(',').filter(|word| !word.is_empty());
+    Args {
+        with: with.map(|word| With::from_str(word, false).unwrap()).collect(),
+        ..Args::default()
+    }
+}
+
+pub(crate) fn only(client: &str, args: Args) -> Args {
     Args { client: vec![client.to_owned()], ..args }
 }
 
-fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     write_atomic(path, text.as_bytes()).unwrap();
 }
@@ -149,7 +159,7 @@ fn make_executable(path: &Path) {
 fn make_executable(_: &Path) {}
 
 /// Files by their path, and empty folders with a `/` behind theirs; the table's folder aside.
-type Tree = BTreeMap<String, Vec<u8>>;
+pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
 fn tree(top: &Path) -> Tree {
     fn walk(folder: &Path, name: &str, tree: &mut Tree) {
@@ -175,7 +185,7 @@ fn tree(top: &Path) -> Tree {
 }
 
 #[track_caller]
-fn assert_same(found: &Tree, expected: &Tree, what: &str) {
+pub(crate) fn assert_same(found: &Tree, expected: &Tree, what: &str) {
     let shown = |tree: &Tree| -> BTreeMap<String, String> {
         tree.iter()
             .map(|(name, bytes)| (name.clone(), format!("{:?}", String::from_utf8_lossy(bytes))))
@@ -212,22 +222,24 @@ fn golden_folders() {
             golden_folder(client.name, &case.unwrap().path());
         }
     }
-    assert!(n_cases >= 20, "only {n_cases} cases were found");
+    assert!(n_cases >= 40, "only {n_cases} cases were found");
 }
 
 fn golden_folder(client: &str, case: &Path) {
     let before = tree(&case.join("in"));
     let what = case.display();
+    let with = fs::read_to_string(case.join("with")).unwrap_or_default();
+    let args = || only(client, self::with(with.trim_end()));
     for keeps_receipt in [true, false] {
         let desk = Desk::new();
         put(&before, &desk.at(""));
 
-        let dry = only(client, Args { dry_run: true, ..Args::default() });
+        let dry = Args { dry_run: true, ..args() };
         let shown = desk.run(&dry).unwrap().out;
         assert_same(&desk.tree(), &before, &format!("{what}: dry run"));
         assert!(!desk.comms().exists(), "{what}: dry run made a table");
 
-        let printed = desk.run(&only(client, Args::default())).unwrap();
+        let printed = desk.run(&args()).unwrap();
         assert_eq!(printed.out, shown, "{what}: the dry run showed something else");
         let after = desk.tree();
         if updates() {
@@ -237,7 +249,7 @@ fn golden_folder(client: &str, case: &Path) {
         assert_same(&after, &tree(&case.join("out")), &format!("{what}: init"));
         assert_eq!(printed.out.is_empty(), after == before, "{what}: the diff");
 
-        let again = desk.run(&only(client, Args::default())).unwrap();
+        let again = desk.run(&args()).unwrap();
         assert_same(&desk.tree(), &after, &format!("{what}: second run"));
         assert!(again.out.is_empty() && again.talk.contains("nothing to change"), "{what}");
 
@@ -473,7 +485,10 @@ fn what_strict_json_is_not_is_kept_and_told() {
 #[test]
 fn an_unknown_client_is_refused_with_what_there_is() {
     let err = Desk::new().run(&only("emacs", Args::default())).err().unwrap();
-    assert_eq!((err.kind(), err.hint_text()), (Kind::Usage, Some("there are: claude, codex")));
+    assert_eq!(
+        (err.kind(), err.hint_text()),
+        (Kind::Usage, Some("there are: claude, codex, gemini"))
+    );
 }
 
 #[cfg(unix)]

@@ -32,6 +32,8 @@ mod fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod hooks;
 mod init;
+// What `init --with` does to them.
+mod init_hooks;
 // Several `init` at once, and a person's edits meanwhile.
 #[cfg(unix)]
 mod init_race;
