@@ -208,7 +208,8 @@ def a_message_is_announced_to_a_working_claude(stage: Stage) -> None:
     _expect_announced(claude, "codex-1", letter)
     at = _shown(claude, "team-table: 1 unread message for you")
     expect(at == 3, f"it was announced in request {at} and not behind the tool")
-    expect("not read" in stage.human("show", _number_of(claude, letter)), "a hook marked it as read")
+    unread = stage.run(stage.bin, "inbox", "--as", "claude-1", "--peek")
+    expect(sender(unread, letter) == "codex-1", "a hook marked it as read")
 
 
 @case("claude codex")
