@@ -6,6 +6,7 @@
 //! one table.
 
 mod git;
+mod nearby;
 mod place;
 mod reason;
 
@@ -16,7 +17,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::reason::Reason;
+pub use self::{
+    nearby::{Nearby, Whereabouts},
+    reason::Reason,
+};
 
 use self::git::{Git, Place};
 use crate::{
