@@ -133,7 +133,7 @@ pub(super) struct Doc<'a> {
     pub(super) text: &'a str,
     newline: &'static str,
     pub(super) tokens: Vec<TokenAndRange<'a>>,
-    root: Option<Value<'a>>,
+    pub(super) root: Option<Value<'a>>,
 }
 
 /// A property whose value is an object.

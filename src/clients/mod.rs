@@ -11,7 +11,9 @@ use std::fmt;
 mod json;
 mod snippet;
 mod span;
+pub mod survey;
 mod toml;
+pub mod value;
 
 pub use span::Fault;
 
