@@ -176,6 +176,11 @@ fn own<'a>(evidence: &Evidence<'a>, n: usize) -> &'a Value {
     evidence.own.get(n).unwrap_or(&Value::Null)
 }
 
+/// The value under keys that lead into each other.
+fn under<'a>(value: &'a Value, keys: &[&str]) -> &'a Value {
+    keys.iter().try_fold(value, |value, key| value.get(*key)).unwrap_or(&Value::Null)
+}
+
 fn names_us(list: &Value) -> bool {
     list.as_array().is_some_and(|names| names.iter().any(|name| name == KEY))
 }
@@ -197,7 +202,7 @@ fn claude(evidence: &Evidence<'_>) -> Verdict {
     if state.is_null() {
         return Verdict::CannotTell("its `.claude.json` is not there or cannot be read");
     }
-    if here.iter().chain([&state]).any(|place| !place["mcpServers"][KEY].is_null()) {
+    if here.iter().chain([&state]).any(|place| !under(place, &["mcpServers", KEY]).is_null()) {
         return Verdict::Starts("its own config names the server");
     }
     let trusts = |place: &Value| place["hasTrustDialogAccepted"] == true;
@@ -238,7 +243,7 @@ fn codex(evidence: &Evidence<'_>) -> Verdict {
     if config.is_null() {
         return Verdict::CannotTell("its own `config.toml` is not there or cannot be read");
     }
-    let server = &config["mcp_servers"][KEY];
+    let server = under(config, &["mcp_servers", KEY]);
     if !server.is_null() && server["enabled"] != false {
         return Verdict::Starts("its own config names the server");
     }
@@ -260,7 +265,7 @@ fn codex_hooks(evidence: &Evidence<'_>, path: &str) -> HookTrust {
     if config.is_null() {
         return HookTrust::CannotTell("its own `config.toml` is not there or cannot be read");
     }
-    let reviewed = config["hooks"]["state"].as_object().is_some_and(|state| {
+    let reviewed = under(config, &["hooks", "state"]).as_object().is_some_and(|state| {
         state.iter().any(|(key, of)| {
             key.strip_prefix(path).is_some_and(|rest| rest.starts_with(':'))
                 && of.get("trusted_hash").is_some()
@@ -277,7 +282,7 @@ fn codex_hooks(evidence: &Evidence<'_>, path: &str) -> HookTrust {
 }
 
 fn gemini(evidence: &Evidence<'_>) -> Verdict {
-    if own(evidence, 1)["security"]["folderTrust"]["enabled"] == false {
+    if *under(own(evidence, 1), &["security", "folderTrust", "enabled"]) == false {
         return Verdict::Starts("it asks for no trust");
     }
     let Some(rules) = own(evidence, 0).as_object() else {
@@ -418,8 +423,8 @@ mod tests {
         check("claude", &[], &[], "?");
         check("claude", &[json!({})], &[], "waits");
         check("claude", &[json!({"projects": {"/p": {}}})], &approved, "refuses");
-        check("claude", &[trusted.clone()], &[], "refuses");
-        check("claude", &[trusted.clone()], &approved, "starts");
+        check("claude", std::slice::from_ref(&trusted), &[], "refuses");
+        check("claude", std::slice::from_ref(&trusted), &approved, "starts");
         check(
             "claude",
             &[trusted.clone(), json!({"enableAllProjectMcpServers": true})],

@@ -228,15 +228,10 @@ impl Tx<'_> {
         Ok(hooked.optional()?)
     }
 
-    /// The first and the last message that are there.
-    pub fn message_ids(&self) -> Result<Option<(MessageId, MessageId)>> {
-        let mut statement = self.conn.prepare_cached("SELECT min(id), max(id) FROM message")?;
-        let ids: (Option<i64>, Option<i64>) =
-            statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(match ids {
-            (Some(first), Some(last)) => Some((MessageId(first), MessageId(last))),
-            _ => None,
-        })
+    /// The id of the first message that is there.
+    pub fn first_message(&self) -> Result<Option<MessageId>> {
+        let mut statement = self.conn.prepare_cached("SELECT min(id) FROM message")?;
+        Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(MessageId))
     }
 }
 
