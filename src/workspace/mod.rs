@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use self::{
-    nearby::{Nearby, Whereabouts},
+    nearby::{Nearby, Whereabouts, seats_of},
     reason::Reason,
 };
 

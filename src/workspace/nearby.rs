@@ -20,8 +20,6 @@ const FOLDERS: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nearby {
     pub table: PathBuf,
-    /// Folder of its seat locks.
-    pub seats: PathBuf,
     pub place: Whereabouts,
 }
 
@@ -43,28 +41,26 @@ impl Workspace {
     /// The other tables around here. Nothing is opened.
     pub fn nearby(&self, config: &Config) -> Vec<Nearby> {
         let mut found: Vec<Nearby> = Vec::new();
-        let mut add = |place: Whereabouts, table: PathBuf, seats: PathBuf| {
+        let mut add = |place: Whereabouts, table: PathBuf| {
             let Ok(table) = dunce::canonicalize(table) else { return };
             if table.is_file() && table != self.table && !found.iter().any(|it| it.table == table) {
-                found.push(Nearby { table, seats, place });
+                found.push(Nearby { table, place });
             }
         };
         if self.reason == Reason::Option
             && let Some(path) = &config.db
             && let Ok(table) = given_table("TEAM_TABLE_DB", path, &self.cwd)
         {
-            let seats = self.seats_beside(&table);
-            add(Whereabouts::Variable, table, seats);
+            add(Whereabouts::Variable, table);
         }
         if self.folder.is_none()
             && let Ok(usual) =
                 Workspace::search(&self.cwd, config.home.as_deref(), Git::around(&self.cwd))
         {
-            add(Whereabouts::Usual, usual.table, usual.seats);
+            add(Whereabouts::Usual, usual.table);
         }
         let mut add_in = |place: Whereabouts, dir: &Path| {
-            let folder = dir.join(FOLDER);
-            add(place, folder.join(TABLE), folder.join(SEATS));
+            add(place, dir.join(FOLDER).join(TABLE));
         };
         for dir in git::checkouts(&self.cwd) {
             add_in(Whereabouts::Checkout, &dir);
@@ -82,12 +78,14 @@ impl Workspace {
         }
         found
     }
+}
 
-    fn seats_beside(&self, table: &Path) -> PathBuf {
-        let mut seats = table.as_os_str().to_owned();
-        seats.push(".seats");
-        self.cwd.join(seats)
-    }
+/// Where the seats of a table may be: beside it, for whoever named it, and in its folder.
+pub fn seats_of(table: &Path) -> Vec<PathBuf> {
+    let mut beside = table.as_os_str().to_owned();
+    beside.push(".seats");
+    let folder = table.parent().filter(|folder| folder.ends_with(FOLDER));
+    [Some(beside.into()), folder.map(|folder| folder.join(SEATS))].into_iter().flatten().collect()
 }
 
 /// Folders in which somebody may start an agent; hidden ones and those of packages are left out.

@@ -155,9 +155,11 @@ impl Check<'_> {
         let (client, survey) = (self.client, self.survey);
         let path = self.place.workspace.checkout.join(client.file);
         let file = read(&path, client.format, report);
-        self.judge_layout(&path, report);
-        self.judge_ignored(report);
         let entry = Entry::read(&file, client.place.section);
+        if entry.is_some() || Client::named(survey.name).is_some() {
+            self.judge_layout(&path, report);
+        }
+        self.judge_ignored(report);
         let mut facts = Facts {
             client: survey.name,
             file: client.file,

@@ -1,5 +1,7 @@
 //! `doctor 41`: where one message is, and why who was meant has not read it.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{
@@ -14,6 +16,7 @@ use crate::{
     error::Result,
     store::{Checkup, Standing, Tx},
     view::{sanitize, text::Header},
+    workspace::seats_of,
 };
 
 pub(super) const AREA: &str = "message";
@@ -215,16 +218,17 @@ impl Part {
 
 /// There is no such message here: says which there are, and whether another table has it.
 pub(super) fn missing(place: &Place<'_>, id: MessageId, report: &mut Report) {
-    let open = |table: &std::path::Path, seats: &std::path::Path| {
-        Checkup::open(table, &seats.join("log")).ok()
+    let open = |table: &Path| {
+        let notes = seats_of(table).into_iter().map(|seats| seats.join("log"));
+        let note = notes.into_iter().find(|note| note.exists()).unwrap_or_default();
+        Checkup::open(table, &note).ok()
     };
     let elsewhere = place.nearby.iter().find(|other| {
-        open(&other.table, &other.seats)
+        open(&other.table)
             .and_then(|mut table| table.read(|tx| tx.message(id)).ok().flatten())
             .is_some()
     });
-    let workspace = place.workspace;
-    let ids = open(&workspace.table, &workspace.seats)
+    let ids = open(&place.workspace.table)
         .and_then(|mut table| table.read(|tx| Ok((tx.first_message()?, tx.last_message()?))).ok());
     let there = match ids {
         Some((Some(first), last)) => {

@@ -164,13 +164,20 @@ fn examine(args: &Args, place: &Place<'_>) -> (Facts, Report, bool) {
     let mut report = Report::default();
     let (table, mut checkup) = table::look(place, &mut report);
     let mut facts = Facts { table: Some(table), ..Facts::default() };
-    if let Some(checkup) = &mut checkup
-        && let Err(err) = look_inside(args, place, checkup, &mut facts, &mut report)
-    {
-        report.error(table::AREA, &err, "move the table away, and begin anew or bring back a copy");
+    let mut is_known = !place.workspace.table.exists();
+    if let Some(checkup) = &mut checkup {
+        let looked = look_inside(args, place, checkup, &mut facts, &mut report);
+        is_known = looked.is_ok();
+        if let Err(err) = looked {
+            report.error(
+                table::AREA,
+                &err,
+                "move the table away, and begin anew or bring back a copy",
+            );
+        }
     }
     if let Some(id) = args.message {
-        if facts.message.is_none() {
+        if is_known && facts.message.is_none() {
             message::missing(place, id, &mut report);
         }
     } else {
