@@ -28,6 +28,7 @@ mod crash;
 #[cfg(unix)]
 mod disk;
 // Why one agent does not see another's message.
+#[cfg(unix)]
 mod doctor;
 // Arbitrary arguments into every tool.
 mod fuzz;

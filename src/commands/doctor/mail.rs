@@ -128,7 +128,7 @@ impl Inbox {
     fn line(&self, now: Time) -> String {
         let again = match self.again {
             0 => String::new(),
-            n => format!("; {} was handed to a session that ended", text::messages(n)),
+            n => format!("; {} of them handed to a session that ended", text::count(n)),
         };
         format!(
             "{}: {}, the oldest {} from {}{again}",

@@ -32,6 +32,8 @@ pub(super) struct Facts {
     recipients: Vec<Part>,
     #[serde(skip)]
     header: String,
+    #[serde(skip)]
+    is_broadcast: bool,
 }
 
 /// One recipient's part in it.
@@ -79,6 +81,7 @@ pub(super) fn look(
         from: message.sender.clone(),
         to: message.audience.clone(),
         sent_at: message.sent_at,
+        is_broadcast: message.is_broadcast,
         body: message.body.lines().next().unwrap_or_default().to_owned(),
         recipients,
     }))
@@ -147,6 +150,8 @@ impl Facts {
             report.note(AREA, "it waits for you: run `team-table inbox`");
         } else if row.seated {
             self.judge_seated(part, row, place, report);
+        } else if self.is_broadcast {
+            report.note(AREA, format!("{name} is {}", row.shown));
         } else if row.shown.has_left() {
             report.wrong(
                 AREA,
@@ -214,6 +219,15 @@ impl Part {
         }
         line
     }
+}
+
+/// The table is of an older version, so nothing was looked up in it.
+pub(super) fn not_looked_for(id: MessageId, report: &mut Report) {
+    report.wrong(
+        AREA,
+        format!("{id} was not looked for, since the table is of an older version"),
+        format!("run `team-table show {}`, which brings the table up to date", id.0),
+    );
 }
 
 /// There is no such message here: says which there are, and whether another table has it.

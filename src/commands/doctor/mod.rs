@@ -163,8 +163,9 @@ fn examined(args: &Args, workspace: &Workspace, config: &Config) -> (Facts, Repo
 fn examine(args: &Args, place: &Place<'_>) -> (Facts, Report, bool) {
     let mut report = Report::default();
     let (table, mut checkup) = table::look(place, &mut report);
+    // In a table that is not there or empty, no message is.
+    let mut is_known = table.is_empty();
     let mut facts = Facts { table: Some(table), ..Facts::default() };
-    let mut is_known = !place.workspace.table.exists();
     if let Some(checkup) = &mut checkup {
         let looked = look_inside(args, place, checkup, &mut facts, &mut report);
         is_known = looked.is_ok();
@@ -179,6 +180,8 @@ fn examine(args: &Args, place: &Place<'_>) -> (Facts, Report, bool) {
     if let Some(id) = args.message {
         if is_known && facts.message.is_none() {
             message::missing(place, id, &mut report);
+        } else if checkup.is_none() && report.findings.is_empty() {
+            message::not_looked_for(id, &mut report);
         }
     } else {
         facts.clients = clients::look(place, facts.rows(), &mut report);

@@ -241,6 +241,11 @@ impl Facts {
         }
     }
 
+    /// Nothing is in it, for all that is known.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.exists || self.bytes == 0
+    }
+
     pub(super) fn lines(&self, now: Time) -> Vec<String> {
         let mut lines = vec![format!("{}: {}", field(&self.table), self.reason)];
         if !self.exists {
