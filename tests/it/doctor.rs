@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -109,6 +110,14 @@ fn one_line(text: &str) -> String {
 fn put(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
+}
+
+/// A program is copied by another process: one of ours that is started meanwhile would have the
+/// copy open for writing, and then nobody can run it.
+fn copy_program(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let status = Command::new("cp").arg("-f").arg(from).arg(to).status().unwrap();
+    assert!(status.success());
 }
 
 /// Every file below a folder with its bytes; of a log's index the name alone, since it is memory
@@ -361,6 +370,33 @@ fn a_table_that_is_held_is_found_at_once() {
 }
 
 #[test]
+fn a_log_that_only_grows_is_found() {
+    let project = Project::new();
+    let reader = project.table.open();
+    reader.execute_batch("BEGIN; SELECT * FROM about;").unwrap();
+    project.sql(
+        "INSERT INTO context (key, value, version, author, updated_at, change)
+         VALUES ('x', hex(zeroblob(9000000)), 1, 'ada', 0, 1)",
+    );
+    project.finds("table", "its log has grown to 17 MiB", "find it with `fuser ");
+    reader.execute_batch("COMMIT").unwrap();
+}
+
+#[test]
+fn a_log_of_another_table_is_told_of() {
+    let project = Project::new();
+    project.agent("codex-mcp-client").kill9();
+    let (table, other) = (project.table.file(), project.table.path().join("other"));
+    fs::copy(&table, &other).unwrap();
+    fs::remove_file(&table).unwrap();
+    let shown = project.table.ok(&["doctor"]);
+    assert!(shown.contains("- what lies beside it is left over"), "{shown}");
+    fs::rename(&other, &table).unwrap();
+    let shown = project.table.ok(&["doctor"]);
+    assert!(shown.contains("- the log beside it is another table's"), "{shown}");
+}
+
+#[test]
 fn a_bad_address_is_a_finding() {
     let mut project = Project::new();
     let folder = project.table.path().display().to_string();
@@ -463,8 +499,7 @@ fn processes_that_cannot_answer_are_found() {
     agent.wait_exit(PATIENCE);
 
     let copy = project.table.path().join("bin/team-table");
-    fs::create_dir(copy.parent().unwrap()).unwrap();
-    fs::copy(program(), &copy).unwrap();
+    copy_program(program(), &copy);
     let now = NOW.to_string();
     let env = [("TEAM_TABLE_NOW", now.as_str())];
     let mut agent = Agent::spawn(&copy, &["serve"], project.table.path(), &env);
@@ -631,8 +666,10 @@ fn another_program_of_our_name_is_found() {
     let other = project.table.path().join("bin/team-table");
     let own = program().parent().unwrap().display().to_string();
     let mut check = |script: &str, what: &str, todo: &str| {
-        put(&other, script.as_bytes());
-        fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+        let draft = other.with_file_name("draft");
+        put(&draft, script.as_bytes());
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+        copy_program(&draft, &other);
         let bin = other.parent().unwrap().display();
         project.table.set("PATH", &format!("{bin}:{path}"));
         project.finds("clients", what, todo);
