@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{
     NOW, Output, Table,
     agent::{Agent, PATIENCE},
+    faults::skipped,
     program,
 };
 
@@ -52,6 +53,19 @@ impl Project {
 
     fn write(&self, file: &str, text: &str) {
         put(&self.table.path().join(file), text.as_bytes());
+    }
+
+    /// Makes the folder a checkout, and a linked worktree of it.
+    fn worktree(&self) -> PathBuf {
+        let (worktree, git) = (self.table.path().join("wt"), self.table.path().join(".git"));
+        let own = git.join("worktrees/wt");
+        put(&git.join("HEAD"), b"ref: refs/heads/main\n");
+        put(&git.join("config"), b"[core]\n\tbare = false\n");
+        put(&own.join("HEAD"), b"ref: refs/heads/topic\n");
+        put(&own.join("commondir"), b"../..\n");
+        put(&own.join("gitdir"), worktree.join(".git").display().to_string().as_bytes());
+        put(&worktree.join(".git"), format!("gitdir: {}\n", own.display()).as_bytes());
+        worktree
     }
 
     fn agent(&self, client: &str) -> Agent {
@@ -202,15 +216,7 @@ fn what_is_not_there_yet_is_said() {
 #[test]
 fn another_table_where_somebody_sits_is_found() {
     let project = Project::new();
-    let worktree = project.table.path().join("wt");
-    let git = project.table.path().join(".git");
-    put(&git.join("HEAD"), b"ref: refs/heads/main\n");
-    put(&git.join("config"), b"[core]\n\tbare = false\n");
-    put(&git.join("worktrees/wt/HEAD"), b"ref: refs/heads/topic\n");
-    put(&git.join("worktrees/wt/commondir"), b"../..\n");
-    put(&git.join("worktrees/wt/gitdir"), worktree.join(".git").display().to_string().as_bytes());
-    let pointer = format!("gitdir: {}\n", git.join("worktrees/wt").display());
-    put(&worktree.join(".git"), pointer.as_bytes());
+    let worktree = project.worktree();
     fs::create_dir(worktree.join(".agent-comms")).unwrap();
     let real = dunce::canonicalize(&worktree).unwrap();
     let other = real.join(".agent-comms/comms.db").display().to_string();
@@ -612,6 +618,45 @@ fn files_that_cannot_be_understood_are_found() {
     project.write(".gemini/settings.json/x", &"[".repeat(100_000));
     project.write(".claude/settings.local.json", &"[".repeat(100_000));
     project.table.run(&["doctor"]);
+}
+
+#[test]
+fn what_a_worktree_lacks_is_found() {
+    let project = Project::new();
+    let worktree = project.worktree();
+    let look = || {
+        let output = project.table.command(&[]).arg("doctor").current_dir(&worktree).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let shown = look();
+    for (file, client) in [(".mcp.json", "Claude Code"), (".codex/config.toml", "Codex")] {
+        let what = format!(
+            "! `{file}` is in the main checkout and not in this worktree, so {client} starts no \
+             server here"
+        );
+        assert!(shown.contains(&what), "{shown}");
+    }
+    assert!(shown.contains("  do: commit it, or copy it here from `"), "{shown}");
+    assert!(shown.ends_with("\n2 findings\n"), "{shown}");
+    for file in [".mcp.json", ".codex/config.toml"] {
+        put(&worktree.join(file), &fs::read(project.table.path().join(file)).unwrap());
+    }
+    // The main checkout is trusted, and so is what belongs to it.
+    assert!(look().ends_with("\nnothing wrong\n"), "{}", look());
+}
+
+#[test]
+fn what_cannot_be_written_is_found() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    if rustix::process::geteuid().is_root() {
+        return skipped("root may write everywhere");
+    }
+    let project = Project::new();
+    let folder = project.table.path().join(".agent-comms");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
+    project.finds("table", "`", "make it writable for the user that runs your agents");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]

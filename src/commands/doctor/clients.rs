@@ -57,7 +57,8 @@ pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<
         all.push(facts);
     }
     judge_names(&all, rows, report);
-    if !is_started {
+    // What was found by now says more.
+    if !is_started && !report.findings.iter().any(|finding| finding.area == AREA) {
         report.wrong(AREA, "no client starts team-table here", "run `team-table init`");
     }
     all.retain(|facts| facts.is_set_up || Client::named(facts.client).is_some());
