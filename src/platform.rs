@@ -317,8 +317,9 @@ pub fn network_disk(path: &Path) -> Option<&'static str> {
             (0x00c3_6400, "Ceph"),
         ];
         let disk = rustix::fs::statfs(path).ok()?;
-        // The type of the field differs between systems; all its values fit.
-        let kind = u32::try_from(disk.f_type & 0xffff_ffff).ok()?;
+        // The field is of another size elsewhere; the number is in its low half.
+        let bytes = disk.f_type.to_le_bytes();
+        let kind = bytes.iter().take(4).rev().fold(0, |kind, byte| (kind << 8) | u32::from(*byte));
         KINDS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
     }
     #[cfg(not(target_os = "linux"))]

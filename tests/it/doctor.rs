@@ -229,6 +229,9 @@ fn another_table_where_somebody_sits_is_found() {
     let said = "! there is no message #1 here, nor any other; another table has one, ";
     assert!(found.contains(&format!("{said}`{other}`")), "{found}");
     assert!(found.contains(&format!("run `team-table doctor 1 --db-path {other}`")), "{found}");
+    let output = project.table.run(&["doctor", "1", "--db-path", &other]);
+    assert_eq!(output.code, 0, "as it was told to do: {}", output.stdout);
+    assert!(output.stdout.contains("message: ok\n  #1 lost to everyone, "), "{}", output.stdout);
     drop(lost);
     project.is_well();
     let shown = project.table.ok(&["doctor"]);
@@ -345,6 +348,11 @@ fn a_table_that_is_none_is_found() {
         },
         "the table is damaged: `a row of \\u{60}delivery",
         "end all agents",
+    );
+    check(
+        &|it| it.sql("DROP TABLE delivery"),
+        "the table said: no such table: delivery",
+        "move the table away, and begin anew or bring back a copy",
     );
 }
 

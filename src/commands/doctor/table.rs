@@ -107,8 +107,11 @@ impl Facts {
                 format!("set it to the whole path: {}", field(&self.table)),
             );
         }
-        for other in &self.others {
-            other.judge(self, place.now, report);
+        // Who names another table here and now knows that there are two.
+        if place.workspace.reason != Reason::Option {
+            for other in &self.others {
+                other.judge(self, place.now, report);
+            }
         }
         self.judge_other_seats(place, report);
     }
@@ -250,6 +253,8 @@ impl Facts {
         let mut lines = vec![format!("{}: {}", field(&self.table), self.reason)];
         if !self.exists {
             lines.push("it is not there yet: the first call of an agent makes it".to_owned());
+        } else if self.is_empty() {
+            lines.push("it is empty yet: the first call of an agent fills it".to_owned());
         } else if let (Some(version), Some(faults)) = (self.version, &self.faults) {
             let sound = if faults.is_empty() { "sound" } else { "damaged" };
             let (size, log) = (self.bytes.div_ceil(1024), self.log_bytes.div_ceil(1024));
