@@ -13,7 +13,7 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
 
 use crate::{
-    commands::{self, init, log, reset, serve},
+    commands::{self, doctor, init, log, reset, serve},
     config::Config,
     domain::name::{self, MemberName},
     error::{Error, Result},
@@ -61,6 +61,11 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
     let db_path = matches.get_one::<PathBuf>("db_path").map(PathBuf::as_path);
     if command == "completions" {
         return completions(matches);
+    }
+    if command == "doctor" {
+        let (wanted, json) = (parsed::<doctor::Args>(matches)?, matches.get_flag("json"));
+        let workspace = Workspace::find(config, db_path);
+        return doctor::run(&wanted, workspace, config, json, &mut io::stdout().lock());
     }
     let workspace = Workspace::find(config, db_path)?;
     if command != "where" {
@@ -145,7 +150,8 @@ pub fn tree() -> Command {
         .subcommand(plain("hook", "Answer a hook of an agent's client").hide(true))
         .subcommand(plain("wake", "Wait beside an idle session, as a hook").hide(true))
         .subcommand(reset::Args::augment_args(Command::new("reset")))
-        .subcommand(plain("where", "Print which table is used here, and why").arg(json))
+        .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
+        .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
         .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
         ))

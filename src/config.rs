@@ -27,6 +27,8 @@ pub struct Config {
     pub cwd: PathBuf,
     /// The user's home directory.
     pub home: Option<PathBuf>,
+    /// Where clients keep what is a person's own, if not in the home directory.
+    pub client_homes: ClientHomes,
     /// `PATH`, to find out whether `team-table` there is this very program.
     pub path: Option<OsString>,
     /// The session of the agent in whose shell or as whose server we run.
@@ -35,6 +37,15 @@ pub struct Config {
     pub fixed_now: Option<i64>,
     /// Where to fail on purpose (`TEAM_TABLE_FAULT`); heeded by debug builds only.
     pub fault: Option<String>,
+}
+
+/// The variables that move clients' own folders.
+#[derive(Debug, Clone, Default)]
+pub struct ClientHomes {
+    /// `CLAUDE_CONFIG_DIR`.
+    pub claude: Option<PathBuf>,
+    /// `CODEX_HOME`.
+    pub codex: Option<PathBuf>,
 }
 
 /// What agents' clients leave in the environment of the processes they start.
@@ -74,6 +85,10 @@ impl Config {
             max_per_minute: number("TEAM_TABLE_MAX_PER_MINUTE")?.unwrap_or(MAX_PER_MINUTE),
             cwd: dunce::simplified(&cwd).to_owned(),
             home: var(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from),
+            client_homes: ClientHomes {
+                claude: var("CLAUDE_CONFIG_DIR").map(PathBuf::from),
+                codex: var("CODEX_HOME").map(PathBuf::from),
+            },
             path: var("PATH"),
             agent: AgentEnv {
                 claude_session: text("CLAUDE_CODE_SESSION_ID")?,

@@ -6,8 +6,9 @@
 //! ```text
 //! main        argv -> config -> run -> exit code
 //! cli         the clap tree from tools::TABLE plus commands; prints text or --json
-//! commands    what only a person or a script runs: init, reset, serve, status, log, where
-//! clients     the client files that init edits: one row per client, text to text
+//! commands    what only a person or a script runs: init, reset, serve, status, log, where,
+//!             doctor
+//! clients     the client files that init edits and doctor reads: one row per client, text to text
 //! transport   who asks: MCP over stdio, the queue of calls, waking who waits
 //! tools       what can be asked: one file and one row of TABLE each; the desk runs a call
 //! view        how things are shown: results as text, text of others made harmless

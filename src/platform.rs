@@ -290,6 +290,15 @@ pub fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && may_run(&meta))
 }
 
+/// The file that a shell would run for a name. A folder relative to somewhere is another one for a
+/// client that starts elsewhere, and does not count.
+pub fn find_on_path(path: &std::ffi::OsStr, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| is_executable(path))
+}
+
 #[cfg(unix)]
 fn may_run(meta: &Metadata) -> bool {
     std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
@@ -318,6 +327,102 @@ fn in_quotes(word: &str) -> String {
 #[cfg(windows)]
 fn in_quotes(word: &str) -> String {
     format!("\"{word}\"")
+}
+
+/// Whether we could write there. Where the system does not tell, only the mode is asked.
+pub fn may_write(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+    #[cfg(not(unix))]
+    {
+        fs::metadata(path).is_ok_and(|meta| !meta.permissions().readonly())
+    }
+}
+
+/// Bytes that are free for us on the disk of a path; `None` where the system does not tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(path).ok()?;
+        disk.f_bavail.checked_mul(disk.f_frsize)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// What kind of network disk a path lies on, as far as that can be told (Linux).
+/// Source: linux/magic.h.
+pub fn network_disk(path: &Path) -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    {
+        const KINDS: &[(u32, &str)] = &[
+            (0x6969, "NFS"),
+            (0x517b, "SMB"),
+            (0xff53_4d42, "CIFS"),
+            (0xfe53_4d42, "SMB2"),
+            (0x0102_1997, "9P"),
+            (0x5346_414f, "AFS"),
+            (0x00c3_6400, "Ceph"),
+        ];
+        let disk = rustix::fs::statfs(path).ok()?;
+        // The field is of another size elsewhere; the number is in its low half.
+        let bytes = disk.f_type.to_le_bytes();
+        let kind = bytes.iter().take(4).rev().fold(0, |kind, byte| (kind << 8) | u32::from(*byte));
+        KINDS.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// What the system tells of a running process (Linux).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The file that it was started from.
+    pub program: PathBuf,
+    /// That file is not there any more: another one was installed in its place.
+    pub is_deleted: bool,
+    /// It was stopped (Ctrl-Z, SIGSTOP), so that it answers nobody.
+    pub is_stopped: bool,
+    /// Who started it has ended.
+    pub is_orphan: bool,
+}
+
+/// A running process, if it can be seen from here: in a container numbers mean other processes.
+pub fn process(pid: u32) -> Option<Process> {
+    #[cfg(target_os = "linux")]
+    {
+        /// Who takes over processes whose parent has ended.
+        const REAPERS: &[&str] = &["systemd", "init", "tini", "dumb-init", "docker-init"];
+        let of = |pid: u32, name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
+        let program = fs::read_link(of(pid, "exe")).ok()?;
+        let stat = fs::read_to_string(of(pid, "stat")).ok()?;
+        // The name in parentheses may hold anything.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?;
+        let parent: u32 = fields.next()?.parse().ok()?;
+        let parent_name = fs::read_to_string(of(parent, "comm")).unwrap_or_default();
+        let shown = program.to_string_lossy();
+        let there = shown.strip_suffix(" (deleted)").map(PathBuf::from);
+        Some(Process {
+            is_deleted: there.is_some(),
+            is_stopped: matches!(state, "T" | "t"),
+            is_orphan: REAPERS.contains(&parent_name.trim_end()),
+            program: there.unwrap_or(program),
+        })
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -124,6 +124,19 @@ impl Seats {
         }
     }
 
+    /// The names on whose seats sessions sit, in small letters; nobody where there is no folder.
+    pub fn held(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| {
+            let file = entry.file_name().into_string().ok()?;
+            MemberName::any(file.strip_prefix("seat-")?.strip_suffix(".lock")?).ok()
+        });
+        let mut held: Vec<String> =
+            names.filter(|name| self.is_held(name)).map(|name| name.to_string()).collect();
+        held.sort();
+        held
+    }
+
     /// The file that a waiting process watches, made where it is missing.
     pub fn bell(&self, name: &MemberName) -> Result<PathBuf> {
         let path = self.bell_path(name);
@@ -317,9 +330,10 @@ mod tests {
         assert!(!seats.is_held(&name("ada")));
         let seat = seats.claim(&name("ada")).unwrap().unwrap();
         assert!(seats.is_held(&name("ADA")), "names are one ignoring case");
+        assert_eq!(seats.held(), ["ada"]);
         assert!(seats.claim(&name("Ada")).unwrap().is_none());
         drop(seat);
-        assert!(!seats.is_held(&name("ada")));
+        assert!(!seats.is_held(&name("ada")) && seats.held().is_empty());
         assert!(seats.claim(&name("con")).unwrap().is_some(), "a device name on Windows");
     }
 

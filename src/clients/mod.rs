@@ -1,16 +1,19 @@
 //! The clients' configuration files: which there are, and how our entry gets in and out.
 //!
 //! One row of [`CLIENTS`] is one client with its files; a file holds our server entry, our hooks, or
-//! both. [`json`] and [`toml`] edit text to text; nothing here touches the disk. An edit keeps every byte that it does not have to change: byte order mark,
-//! line ends, indentation, comments, order, a missing line end at the end. Taking out what was put
-//! in gives the first bytes back, without any record of them; where two texts would become the
-//! same text, the entry is therefore written in another layout.
+//! both. [`json`] and [`toml`] edit text to text; nothing here touches the disk. An edit keeps every
+//! byte that it does not have to change: byte order mark, line ends, indentation, comments, order, a
+//! missing line end at the end. Taking out what was put in gives the first bytes back, without any
+//! record of them; where two texts would become the same text, the entry is therefore written in
+//! another layout. [`survey`] reads what else the clients' files say.
 
 use std::fmt;
 
 mod json;
 mod span;
+pub mod survey;
 mod toml;
+pub mod value;
 
 pub use span::Fault;
 
@@ -267,6 +270,17 @@ impl Client {
     /// The row of a name.
     pub fn named(name: &str) -> Option<&'static Client> {
         CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// The file of its server entry.
+    #[expect(clippy::expect_used, reason = "each row of CLIENTS has one, and it stands first")]
+    pub fn server_file(&self) -> &'static File {
+        self.files.first().expect("every client has a file")
+    }
+
+    /// The key of the object or table that holds its servers.
+    pub fn section(&self) -> &'static str {
+        self.server_file().server.map_or("", |place| place.section)
     }
 }
 

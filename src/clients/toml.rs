@@ -88,7 +88,7 @@ enum Found<'d> {
     Entry { section: &'d Item, key: &'d Key, item: &'d Item, entry: &'d dyn TableLike },
 }
 
-fn parse(body: &str) -> Result<Document<&str>, Fault> {
+pub(super) fn parse(body: &str) -> Result<Document<&str>, Fault> {
     Document::parse(body).map_err(|err| {
         let position = err.span().map_or(0, |span| span.start);
         Fault::at(body, position, err.message().replace('\n', ", "))

@@ -214,11 +214,7 @@ fn chosen(args: &Args, top: &Path) -> Result<(Vec<&'static Client>, Vec<&'static
 /// right on other machines too; else its path.
 fn command(cx: &Setup<'_>) -> Result<String> {
     let file = format!("{KEY}{}", std::env::consts::EXE_SUFFIX);
-    // A folder relative to somewhere is another one for a client that starts elsewhere.
-    let found = std::env::split_paths(&cx.path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(&file))
-        .find(|path| platform::is_executable(path));
+    let found = platform::find_on_path(&cx.path, &file);
     if found.is_some_and(|path| platform::same_file(&path, &cx.current_exe)) {
         return Ok(KEY.to_owned());
     }

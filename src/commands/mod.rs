@@ -1,5 +1,6 @@
 //! What only a person or a script runs.
 
+pub mod doctor;
 pub mod hook;
 pub mod init;
 pub mod log;

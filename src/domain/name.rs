@@ -94,15 +94,25 @@ impl MemberName {
     /// What to try when this name is taken, in order: `claude-1` -> `claude-2`, `reviewer` ->
     /// `reviewer-2`.
     pub fn variants(&self) -> impl Iterator<Item = MemberName> {
-        let (base, number) = match self.0.rsplit_once('-') {
+        let (base, number) = self.parts();
+        let base = base.to_owned();
+        (number.saturating_add(1)..u32::MAX).map(move |number| MemberName::numbered(&base, number))
+    }
+
+    /// Whether one of the names is what was tried when the other was taken.
+    pub fn is_variant_of(&self, other: &MemberName) -> bool {
+        self != other && self.parts().0.eq_ignore_ascii_case(other.parts().0)
+    }
+
+    /// The name without its number, and the number: 1 where there is none.
+    fn parts(&self) -> (&str, u32) {
+        match self.0.rsplit_once('-') {
             Some((base, number)) if !base.is_empty() => match number.parse::<u32>() {
                 Ok(number) if !number.to_string().starts_with('0') => (base, number),
                 _ => (self.as_str(), 1),
             },
             _ => (self.as_str(), 1),
-        };
-        let base = base.to_owned();
-        (number.saturating_add(1)..u32::MAX).map(move |number| MemberName::numbered(&base, number))
+        }
     }
 }
 
@@ -216,6 +226,11 @@ mod tests {
         assert_eq!(second("v-007"), "v-8");
         assert_eq!(second("a-b"), "a-b-2");
         assert_eq!(second(&"x".repeat(64)), format!("{}-2", "x".repeat(62)));
+        let name = |text| MemberName::parse(text).unwrap();
+        assert!(name("codex-1").is_variant_of(&name("Codex-2")));
+        assert!(name("reviewer-2").is_variant_of(&name("reviewer")));
+        assert!(!name("codex-1").is_variant_of(&name("CODEX-1")));
+        assert!(!name("codex-1").is_variant_of(&name("codex-1-sub-1")));
     }
 
     #[test]

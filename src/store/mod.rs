@@ -4,6 +4,7 @@
 //! one closure in `BEGIN IMMEDIATE`, and the caller holds the turn to write (`seat::WriteTurn`).
 //! Nothing but `SQLite` ever opens the database file: see `platform::file_id`.
 
+mod checkup;
 mod companions;
 mod context;
 mod events;
@@ -24,6 +25,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 pub use self::{
+    checkup::{Checkup, Condition, Hooked, LogState},
     companions::beside,
     context::{ContextChange, ContextEntry},
     events::{Event, LogLine},

@@ -21,7 +21,7 @@ const MIGRATIONS: &[(i64, &str)] =
     &[(1001, include_str!("schema/1001.sql")), (NEWEST, include_str!("schema/2000.sql"))];
 
 /// The version that this program makes.
-const NEWEST: i64 = 2000;
+pub(super) const NEWEST: i64 = 2000;
 
 /// What a file turned out to be.
 #[derive(Debug, PartialEq, Eq)]

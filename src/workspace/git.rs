@@ -115,6 +115,24 @@ impl Git {
     }
 }
 
+/// The tops of all checkouts of the repository around a folder: the main one, and each linked
+/// worktree that is still there.
+pub(super) fn checkouts(dir: &Path) -> Vec<PathBuf> {
+    let Some((_, mark)) = mark_above(dir) else { return Vec::new() };
+    let repository = match mark.kind {
+        Kind::Linked(repository) => repository,
+        Kind::Plain | Kind::Inside => mark.git_dir,
+        Kind::Submodule | Kind::Lost => return Vec::new(),
+    };
+    let parts = fs::read_dir(repository.join("worktrees")).into_iter().flatten().flatten();
+    let linked = parts.filter_map(|part| {
+        let noted = read(&part.path().join("gitdir"))?;
+        let dot_git = part.path().join(path_in(&noted));
+        dunce::canonicalize(dot_git.parent()?).ok()
+    });
+    Core::of(&repository).main_checkout(&repository).into_iter().chain(linked).collect()
+}
+
 /// Another repository without a checkout in the same folder.
 fn repository_beside(repository: &Path) -> Option<PathBuf> {
     fs::read_dir(repository.parent()?)

@@ -7,6 +7,7 @@
 
 mod git;
 mod hook_log;
+mod nearby;
 mod place;
 mod reason;
 
@@ -17,7 +18,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::reason::Reason;
+pub use self::{
+    nearby::{Nearby, Whereabouts, seats_of},
+    reason::Reason,
+};
 
 use self::git::{Git, Place};
 use crate::{

@@ -533,3 +533,40 @@ fn real_git_is_understood() {
     assert_eq!(place.find("wt").branch.as_deref(), Some("topic"));
     assert_eq!(place.find("proj/.claude/worktrees/x").branch.unwrap().len(), 7);
 }
+
+#[test]
+fn other_tables_around_here_are_found() {
+    use super::Whereabouts::{self, Above, Below, Checkout, Usual, Variable};
+
+    let place = Place::new();
+    place.checkout("up/proj");
+    place.worktree("wt", "up/proj/.git");
+    place.file(
+        "up/proj/.git/worktrees/topic/gitdir",
+        &format!("{}\n", place.at("wt/.git").display()),
+    );
+    for dir in ["up", "up/proj", "wt", "up/proj/a/b", "up/proj/node_modules"] {
+        place.file(&format!("{dir}/.agent-comms/comms.db"), "");
+    }
+    place.file("named.db", "");
+    let check = |config: &Config, db_path: Option<&str>, expected: &[(Whereabouts, &str)]| {
+        let found = Workspace::find(config, db_path.map(Path::new)).unwrap().nearby(config);
+        let found: Vec<_> = found.into_iter().map(|it| (it.place, it.table)).collect();
+        let expected: Vec<_> = expected.iter().map(|(it, path)| (*it, place.at(path))).collect();
+        assert_eq!(found, expected);
+    };
+    let (up, own) = ("up/.agent-comms/comms.db", "up/proj/.agent-comms/comms.db");
+    let (wt, below) = ("wt/.agent-comms/comms.db", "up/proj/a/b/.agent-comms/comms.db");
+    check(&place.config("up/proj"), None, &[(Checkout, wt), (Above, up), (Below, below)]);
+    check(&place.config("wt"), None, &[(Checkout, wt)]);
+    check(&place.config("up/proj/a/b"), None, &[(Checkout, own), (Checkout, wt), (Above, up)]);
+    let named = Config { db: Some(place.at("named.db")), ..place.config("up/proj") };
+    let others = [(Usual, own), (Checkout, wt), (Above, up), (Below, below)];
+    check(&named, None, &others);
+    let other = place.at(wt).display().to_string();
+    check(
+        &named,
+        Some(&other),
+        &[(Variable, "named.db"), (Usual, own), (Above, up), (Below, below)],
+    );
+}

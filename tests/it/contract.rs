@@ -160,8 +160,10 @@ fn the_readme_lists_all_commands() {
         .into_iter()
         .map(|row| row[0].clone())
         .collect();
+    // What clients alone run is no command for people.
     let commands: BTreeSet<String> = cli::tree()
         .get_subcommands()
+        .filter(|command| !command.is_hide_set())
         .map(clap::Command::get_name)
         .filter(|name| Entry::with_command(name).is_none())
         .map(|name| format!("`{name}`"))

@@ -27,6 +27,9 @@ mod crash;
 // Broken tables, full disks, held locks.
 #[cfg(unix)]
 mod disk;
+// Why one agent does not see another's message.
+#[cfg(unix)]
+mod doctor;
 // Arbitrary arguments into every tool.
 mod fuzz;
 // What `init` does to the clients' files, with golden folders.

@@ -29,11 +29,11 @@ pub(super) const LENIENT: ParseOptions = ParseOptions {
 };
 
 /// A text with its tokens, comments among them, and its tree.
-pub(super) struct Doc<'a> {
+pub(in crate::clients) struct Doc<'a> {
     pub(super) text: &'a str,
     pub(super) newline: &'static str,
     pub(super) tokens: Vec<TokenAndRange<'a>>,
-    root: Option<Value<'a>>,
+    pub(in crate::clients) root: Option<Value<'a>>,
 }
 
 /// A property whose value is an object, or a list.
@@ -52,7 +52,7 @@ pub(super) struct Row {
 }
 
 impl<'a> Doc<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Doc<'a>, Fault> {
+    pub(in crate::clients) fn parse(text: &'a str) -> Result<Doc<'a>, Fault> {
         let collect =
             CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
         let parsed = parse_to_ast(text, &collect, &LENIENT).map_err(|err| fault(text, &err))?;

@@ -14,7 +14,8 @@
 
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use self::doc::{Doc, LENIENT, fault, is_comment};
+pub(super) use self::doc::Doc;
+use self::doc::{LENIENT, fault, is_comment};
 use super::span::{self, Fault};
 
 mod doc;

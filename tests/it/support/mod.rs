@@ -77,6 +77,12 @@ impl Table {
         self.env.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
+    /// `PATH` as a process gets it.
+    pub(crate) fn path_variable(&self) -> String {
+        let inherited = || environment("PATH").and_then(|value| value.into_string().ok());
+        self.variable("PATH").map(str::to_owned).or_else(inherited).unwrap_or_default()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -1,0 +1,185 @@
+//! Hooks: where they are installed, whether they run, and what went wrong with them.
+
+use std::{
+    fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::Path,
+    time::UNIX_EPOCH,
+};
+
+use jiff::{Timestamp, civil, tz::TimeZone};
+use serde::Serialize;
+
+use super::{
+    Place, Report,
+    clients::{self, Own},
+    members::Row,
+};
+use crate::{
+    clients::{
+        Format,
+        survey::{HookTrust, SURVEYS, Survey, hook_events},
+    },
+    domain::time::{Age, DAY, MINUTE, Time},
+    view::{
+        sanitize::{self, field},
+        text,
+    },
+};
+
+pub(super) const AREA: &str = "hooks";
+
+/// The file in `.agent-comms/` to which hooks write what went wrong, a line each.
+const LOG: &str = "hook.log";
+/// So many of its last lines are shown, and of its end so many bytes are read.
+const LINES: usize = 3;
+const TAIL: u64 = 64 << 10;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    installed: Vec<Installed>,
+    /// The last failures.
+    log: Vec<String>,
+}
+
+/// A client's file with hooks of ours.
+#[derive(Debug, Serialize)]
+struct Installed {
+    client: &'static str,
+    file: &'static str,
+    events: Vec<String>,
+    /// When the file was written.
+    changed_at: Option<Time>,
+}
+
+pub(super) fn look(place: &Place<'_>, facts: &super::Facts, report: &mut Report) -> Facts {
+    let mut installed = Vec::new();
+    for survey in SURVEYS {
+        let path = place.workspace.checkout.join(survey.hooks);
+        let events = hook_events(&clients::read(&path, Format::Json { comments: true }, report));
+        if events.is_empty() {
+            continue;
+        }
+        let own = Own::read(place, survey, report);
+        let found = Installed {
+            client: survey.name,
+            file: survey.hooks,
+            events,
+            changed_at: changed_at(&path),
+        };
+        match survey.may_run_hooks(&own.evidence(), &path.display().to_string()) {
+            HookTrust::Runs => found.judge_sessions(survey, facts.rows(), report),
+            HookTrust::Refuses { what, todo } => report.wrong(AREA, what, todo),
+            HookTrust::CannotTell(why) => report.note(
+                AREA,
+                format!("cannot tell whether {} runs its hooks: {why}", survey.client()),
+            ),
+        }
+        installed.push(found);
+    }
+    if installed.is_empty() {
+        report.note(
+            AREA,
+            "without hooks an agent hears of mail only when it calls a tool; `team-table init \
+             --with hooks` installs them",
+        );
+    }
+    let log = last_lines(&place.workspace.hook_log());
+    judge_log(&log, place, report);
+    Facts { installed, log }
+}
+
+impl Installed {
+    /// A session that called tools since the hooks are there should have run one.
+    fn judge_sessions(&self, survey: &Survey, rows: &[Row], report: &mut Report) {
+        for row in rows.iter().filter(|row| row.seated) {
+            let Some(session) = &row.session else { continue };
+            if session.family != survey.name || session.hook_at.is_some() {
+                continue;
+            }
+            let from = self.changed_at.map_or(session.began_at, |at| at.max(session.began_at));
+            let has_called = row.last_seen_at.is_some_and(|at| at.since(from) >= Age(MINUTE));
+            let was_before = self.changed_at.is_some_and(|at| at > session.began_at);
+            if has_called || was_before {
+                report.wrong(
+                    AREA,
+                    format!(
+                        "`{}` has hooks, but none ran in the session of {}",
+                        self.file, row.name
+                    ),
+                    format!(
+                        "end {} and start it again: it reads hooks when it starts",
+                        survey.client()
+                    ),
+                );
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let title = Survey::of(self.client).map_or(self.client, |survey| survey.client().title);
+        let events: Vec<String> = self.events.iter().map(|event| field(event)).collect();
+        format!("{title}: `{}` has hooks at {}", self.file, text::list(&events, 8))
+    }
+}
+
+fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
+    let Some(last) = log.last() else { return };
+    if time_of(last).is_some_and(|at| place.now.since(at) > Age(DAY)) {
+        report.note(AREA, format!("the last failure of a hook in `{LOG}` is over a day old"));
+        return;
+    }
+    let path = place.workspace.hook_log();
+    let shown = path.strip_prefix(&place.workspace.cwd).unwrap_or(&path);
+    report.wrong(
+        AREA,
+        format!("a hook failed: {}", sanitize::quote(last)),
+        format!("mend what it says, then delete `{}`", shown.display()),
+    );
+}
+
+impl Facts {
+    pub(super) fn lines(&self, _: Time) -> Vec<String> {
+        let mut lines: Vec<String> = self.installed.iter().map(Installed::line).collect();
+        if lines.is_empty() {
+            lines.push("none are installed".to_owned());
+        }
+        lines.extend(self.log.iter().map(|line| format!("`{LOG}`: {}", sanitize::quote(line))));
+        lines
+    }
+}
+
+fn changed_at(path: &Path) -> Option<Time> {
+    let age = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Time(i64::try_from(age.as_millis()).ok()?))
+}
+
+/// The last lines of a file that may be of any size and hold anything.
+fn last_lines(path: &Path) -> Vec<String> {
+    let tail = || -> Option<Vec<u8>> {
+        let meta = fs::metadata(path).ok()?;
+        if !meta.is_file() {
+            return None;
+        }
+        let mut file = File::open(path).ok()?;
+        file.seek(SeekFrom::Start(meta.len().saturating_sub(TAIL))).ok()?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    };
+    let bytes = tail().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.iter().skip(lines.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
+}
+
+/// When a line says that it was written: as a time stamp, or as date and time of this place.
+fn time_of(line: &str) -> Option<Time> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if let Ok(at) = first.parse::<Timestamp>() {
+        return Some(Time(at.as_millisecond()));
+    }
+    let at: civil::DateTime = format!("{first} {}", words.next()?).parse().ok()?;
+    Some(Time(at.to_zoned_datetime(TimeZone::system()).ok()?.timestamp().as_millisecond()))
+}
