@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::Workspace;
+use super::{Workspace, workspace_of};
 use crate::{
     error::{Error, Result},
     platform,
@@ -20,10 +20,7 @@ const LINE_CHARS: usize = 500;
 impl Workspace {
     /// Where failures of hooks are noted: beside the table.
     pub fn hook_log(&self) -> PathBuf {
-        match &self.folder {
-            Some(folder) => folder.join("hook.log"),
-            None => self.seats.join("hook.log"),
-        }
+        workspace_of(&self.table).unwrap_or(&self.seats).join("hook.log")
     }
 
     /// Notes a failure, in one line. What fails here is not told to anybody: the hook itself failed

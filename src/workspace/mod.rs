@@ -19,7 +19,7 @@ use std::{
 };
 
 pub use self::{
-    nearby::{Nearby, Whereabouts, seats_of},
+    nearby::{Nearby, Whereabouts},
     reason::Reason,
 };
 
@@ -102,9 +102,8 @@ impl Workspace {
     fn given(path: &Path, reason: Reason, cwd: &Path, git: Option<Git>) -> Result<Workspace> {
         let source = if reason == Reason::Option { "--db-path" } else { "TEAM_TABLE_DB" };
         let table = given_table(source, path, cwd)?;
-        let mut seats = OsString::from(&table);
-        seats.push(".seats");
-        Ok(Workspace::new(table, seats.into(), None, reason, cwd, git))
+        let seats = seats_of(&table);
+        Ok(Workspace::new(table, seats, None, reason, cwd, git))
     }
 
     fn search(cwd: &Path, home: Option<&Path>, mut git: Option<Git>) -> Result<Workspace> {
@@ -205,6 +204,23 @@ fn ignore_everything(path: &Path) -> io::Result<()> {
         created => created?,
     };
     file.write_all(b"*\n")
+}
+
+/// Where the seats of a table are, however somebody was led to it.
+pub fn seats_of(table: &Path) -> PathBuf {
+    if let Some(folder) = workspace_of(table) {
+        return folder.join(SEATS);
+    }
+    let mut seats = OsString::from(table);
+    seats.push(".seats");
+    seats.into()
+}
+
+/// The `.agent-comms` whose own table this is.
+fn workspace_of(table: &Path) -> Option<&Path> {
+    let folder = table.parent()?;
+    let is_own = table.file_name()? == TABLE && folder.file_name()? == FOLDER;
+    is_own.then_some(folder)
 }
 
 fn given_table(source: &str, path: &Path, cwd: &Path) -> Result<PathBuf> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    FOLDER, Reason, SEATS, TABLE, Workspace,
+    FOLDER, Reason, TABLE, Workspace,
     git::{self, Git},
     given_table,
 };
@@ -78,14 +78,6 @@ impl Workspace {
         }
         found
     }
-}
-
-/// Where the seats of a table may be: beside it, for whoever named it, and in its folder.
-pub fn seats_of(table: &Path) -> Vec<PathBuf> {
-    let mut beside = table.as_os_str().to_owned();
-    beside.push(".seats");
-    let folder = table.parent().filter(|folder| folder.ends_with(FOLDER));
-    [Some(beside.into()), folder.map(|folder| folder.join(SEATS))].into_iter().flatten().collect()
 }
 
 /// Folders in which somebody may start an agent; hidden ones and those of packages are left out.

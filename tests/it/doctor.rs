@@ -255,26 +255,6 @@ fn a_table_that_somebody_wrote_to_lately_is_found() {
 }
 
 #[test]
-fn seats_elsewhere_are_found() {
-    let mut project = Project::new();
-    let table = project.table.file().display().to_string();
-    let mut agent = project.table.session(&["--name", "ada"], "test", &[("TEAM_TABLE_DB", &table)]);
-    agent.call("register", json!({}));
-    project.finds(
-        "table",
-        "ada: here, but with seats in `",
-        "unset `TEAM_TABLE_DB` for all, or set it for all to `",
-    );
-    project.table.set("TEAM_TABLE_DB", &table);
-    project.is_well();
-    drop(agent);
-    let mut agent = project.table.session(&["--name", "ada"], "test", &[("TEAM_TABLE_DB", "")]);
-    agent.call("register", json!({}));
-    let output = project.table.run(&["doctor"]);
-    assert!(output.stdout.contains("since the sessions there do not name"), "{}", output.stdout);
-}
-
-#[test]
 fn a_relative_variable_is_found() {
     let mut project = Project::new();
     project.table.set("TEAM_TABLE_DB", "named.db");

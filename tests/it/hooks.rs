@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     agent::Agent,
-    faults::{Place, eventually, failed, finish, name_in, ok},
+    faults::{Place, eventually, failed, finish, name_in, ok, write},
 };
 
 /// A place with two sessions of which one writes to the other.
@@ -320,7 +320,7 @@ fn an_idle_codex_is_woken_by_its_own_server() {
     fs::create_dir(&bin).unwrap();
     let (codex, told) = (bin.join("codex"), place.path().join("told"));
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >>'{}'\n", told.display());
-    fs::write(&codex, script).unwrap();
+    write(&codex, script.as_bytes());
     fs::set_permissions(&codex, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let start = |args: &[&str], thread: &str| {

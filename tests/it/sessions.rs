@@ -280,3 +280,17 @@ fn who_sits_there_during_a_reset_can_be_written_to_before_its_next_call() {
     let text = ok(agent.call("get_messages", json!({})));
     assert!(text.contains("was reset") && text.contains("| after the reset"), "{text}");
 }
+
+/// However a session was led to the table, it sits there with the others.
+#[test]
+fn a_table_that_is_named_by_its_path_has_the_same_seats() {
+    let place = Place::new();
+    let mut ada = place.seated("ada");
+    let path = place.table().display().to_string();
+    let mut bob = place.started(&["--name", "bob"], &[("TEAM_TABLE_DB", &path)]);
+    let members = ok(bob.call("list_members", json!({})));
+    assert!(members.contains("ada: active"), "{members}");
+    assert!(ok(ada.call("list_members", json!({}))).contains("bob: active"));
+    let mut other = place.started(&["--name", "ada", "--db-path", &path], &[]);
+    assert_eq!(register(&mut other), "ada-2");
+}

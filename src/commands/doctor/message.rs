@@ -232,11 +232,7 @@ pub(super) fn not_looked_for(id: MessageId, report: &mut Report) {
 
 /// There is no such message here: says which there are, and whether another table has it.
 pub(super) fn missing(place: &Place<'_>, id: MessageId, report: &mut Report) {
-    let open = |table: &Path| {
-        let notes = seats_of(table).into_iter().map(|seats| seats.join("log"));
-        let note = notes.into_iter().find(|note| note.exists()).unwrap_or_default();
-        Checkup::open(table, &note).ok()
-    };
+    let open = |table: &Path| Checkup::open(table, &seats_of(table).join("log")).ok();
     let elsewhere = place.nearby.iter().find(|other| {
         open(&other.table)
             .and_then(|mut table| table.read(|tx| tx.message(id)).ok().flatten())

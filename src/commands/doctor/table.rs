@@ -113,29 +113,6 @@ impl Facts {
                 other.judge(self, place.now, report);
             }
         }
-        self.judge_other_seats(place, report);
-    }
-
-    /// Who names a table by its path has the seats elsewhere than who found it in its folder: they
-    /// share the mail, but take each other for away.
-    fn judge_other_seats(&self, place: &Place<'_>, report: &mut Report) {
-        let used = &place.workspace.seats;
-        for seats in seats_of(&place.workspace.table).into_iter().filter(|seats| seats != used) {
-            let held = Seats::new(seats.clone()).held();
-            if !held.is_empty() {
-                let (who, table) = (text::list(&held, 5), field(&self.table));
-                let by_name = if place.workspace.folder.is_some() { "" } else { "do not " };
-                report.wrong(
-                    AREA,
-                    format!(
-                        "{who}: here, but with seats in {}, since the sessions there {by_name}name \
-                         the table by its path",
-                        shown(&seats)
-                    ),
-                    format!("unset `TEAM_TABLE_DB` for all, or set it for all to {table}"),
-                );
-            }
-        }
     }
 
     fn judge_disk(&self, place: &Place<'_>, disk: &Path, report: &mut Report) {
@@ -327,7 +304,7 @@ fn other(nearby: &Nearby) -> Other {
     Other {
         table: nearby.table.display().to_string(),
         place: nearby.place,
-        seated: seats_of(&nearby.table).into_iter().flat_map(|it| Seats::new(it).held()).collect(),
+        seated: Seats::new(seats_of(&nearby.table)).held(),
         changed_at: changed("").max(changed("-wal")),
     }
 }
