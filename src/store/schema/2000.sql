@@ -82,3 +82,16 @@ ALTER TABLE new_task RENAME TO task;
 CREATE INDEX task_open ON task (priority DESC, id, status, n_waits, assignee_id)
     WHERE status NOT IN ('done', 'cancelled');
 CREATE INDEX task_ended ON task (status, id) WHERE status IN ('done', 'cancelled');
+
+-- Who may come over the network, and as whom. A token itself is nowhere: only what it hashes to.
+CREATE TABLE token (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- `bearer`: a member's, until it is revoked. `web`: the human's way to the page, good for once.
+    kind TEXT NOT NULL CHECK (kind = 'bearer' OR kind = 'web'),
+    name TEXT NOT NULL COLLATE NOCASE,
+    hash TEXT NOT NULL UNIQUE,
+    made_at INTEGER NOT NULL,
+    used_at INTEGER,
+    -- When it was revoked, or used up.
+    ended_at INTEGER
+) STRICT;

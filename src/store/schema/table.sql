@@ -177,3 +177,16 @@ CREATE TABLE reservation (
     ended_at INTEGER
 ) STRICT;
 CREATE INDEX reservation_live ON reservation (ends_at) WHERE ended_at IS NULL;
+
+-- Who may come over the network, and as whom. A token itself is nowhere: only what it hashes to.
+CREATE TABLE token (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- `bearer`: a member's, until it is revoked. `web`: the human's way to the page, good for once.
+    kind TEXT NOT NULL CHECK (kind = 'bearer' OR kind = 'web'),
+    name TEXT NOT NULL COLLATE NOCASE,
+    hash TEXT NOT NULL UNIQUE,
+    made_at INTEGER NOT NULL,
+    used_at INTEGER,
+    -- When it was revoked, or used up.
+    ended_at INTEGER
+) STRICT;
