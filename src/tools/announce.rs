@@ -99,26 +99,30 @@ impl Tool for Announce {
         else {
             return Ok(nothing(None));
         };
-        let waiting = cx.tx.waiting(cx.me.id, session, limits::COUNT_STOPS_AT)?;
-        let last = waiting.last().map_or(MessageId(0), |message| message.id);
-        let is_new = |message: &&Waiting| message.id > before.announced_to;
-        let n_new = waiting.iter().filter(is_new).count();
         let mut after = before;
         if moment != Moment::Idle
             && before.hook_at.is_none_or(|at| cx.now.since(at).0 >= STALE_AFTER || cx.now < at)
         {
             after.hook_at = Some(cx.now);
         }
+        let last = cx.tx.newest_unread(cx.me.id, session)?.unwrap_or(MessageId(0));
+        let waiting = |after| cx.tx.waiting(cx.me.id, session, after, limits::COUNT_STOPS_AT);
         let told = match moment {
-            Moment::Working | Moment::Idle if n_new > 0 => {
+            Moment::Working | Moment::Idle if last > before.announced_to => {
                 after.announced_to = last;
-                let new: Vec<&Waiting> = waiting.iter().filter(is_new).collect();
-                announcement(&new, waiting.len() - n_new, cx.now)
+                let new = waiting(before.announced_to)?;
+                let n_all = cx.tx.count_unread(cx.me.id, session)?;
+                // Both counts stop.
+                let n_before = match (n_all, new.len()) {
+                    (_, limits::COUNT_STOPS_AT) => 0,
+                    (limits::COUNT_STOPS_AT, _) => n_all,
+                    (n_all, n_new) => n_all.saturating_sub(n_new),
+                };
+                announcement(&new, n_before, cx.now)
             }
             Moment::Stopping if last > before.held_to && !is_true(&params.stop_hook_active) => {
                 (after.announced_to, after.held_to) = (last, last);
-                let all: Vec<&Waiting> = waiting.iter().collect();
-                format!("before you stop: {}", announcement(&all, 0, cx.now))
+                format!("before you stop: {}", announcement(&waiting(MessageId(0))?, 0, cx.now))
             }
             _ => String::new(),
         };
@@ -131,7 +135,7 @@ impl Tool for Announce {
 
 /// `2 unread messages: #41 from codex-1, 3 min ago; #42 from human, just now; 3 announced before.
 /// Call get_messages to read them.`
-fn announcement(new: &[&Waiting], n_before: usize, now: Time) -> String {
+fn announcement(new: &[Waiting], n_before: usize, now: Time) -> String {
     let count = new.len();
     let noun = if count == 1 { "message" } else { "messages" };
     let mut named: Vec<String> = new
@@ -189,9 +193,8 @@ mod tests {
         let all: Vec<Waiting> = (1..=8)
             .map(|n| Waiting { id: MessageId(n), sender: format!("ada-{n}"), sent_at: Time(0) })
             .collect();
-        let told = |n: usize, before: usize| {
-            announcement(&all.iter().take(n).collect::<Vec<_>>(), before, Time(60_000))
-        };
+        let told =
+            |n: usize, before: usize| announcement(all.get(..n).unwrap(), before, Time(60_000));
         assert_eq!(
             told(1, 0),
             "1 unread message for you: #1 from ada-1, 1 min ago. Call get_messages to read."

@@ -105,6 +105,31 @@ fn unread_mail_keeps_a_session_from_stopping_once() {
     }
 }
 
+/// However long the backlog, what is new is told.
+#[test]
+fn new_mail_behind_a_long_backlog_is_announced() {
+    let mut room = Room::new();
+    for _ in 0..120 {
+        room.write();
+    }
+    let told = room.hook("PostToolUse");
+    assert!(
+        context(&told).starts_with("team-table: 99+ unread messages for you: #1 from"),
+        "{told}"
+    );
+    assert_eq!(room.hook("PostToolUse"), json!({}));
+    let id = room.write();
+    let told = room.hook("PostToolUse");
+    assert!(
+        context(&told).starts_with(&format!("team-table: 1 unread message for you: #{id} from")),
+        "{told}"
+    );
+    assert!(context(&told).contains("99+ announced before"), "{told}");
+    assert!(room.hook("Stop")["reason"].as_str().unwrap().contains("99+ unread messages"));
+    room.write();
+    assert_eq!(room.hook("Stop")["decision"], "block");
+}
+
 #[test]
 fn a_hook_is_in_no_list_and_says_nothing_of_the_session() {
     let place = Place::new();
