@@ -53,6 +53,13 @@ pub struct Store {
     log: Option<FileId>,
 }
 
+/// See [`Store::pulse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    by_others: i64,
+    by_us: u64,
+}
+
 /// A transaction; every query is a method on it.
 pub struct Tx<'a> {
     conn: &'a Connection,
@@ -139,10 +146,11 @@ impl Store {
             && self.log.is_some_and(|log| is_there(&beside(&self.path, "-wal"), log))
     }
 
-    /// A number that changes when another process has committed something.
-    pub fn data_version(&self) -> Result<i64> {
+    /// What changes when somebody has committed something, through this connection or another.
+    pub fn pulse(&self) -> Result<Pulse> {
         let mut statement = self.conn.prepare_cached("PRAGMA data_version")?;
-        Ok(statement.query_row([], |row| row.get(0))?)
+        let by_others = statement.query_row([], |row| row.get(0))?;
+        Ok(Pulse { by_others, by_us: self.conn.total_changes() })
     }
 
     /// Runs a transaction that only reads; a write in it fails with [`Kind::NeedsWrite`].

@@ -39,7 +39,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 pub use self::{
-    desk::{Agent, Answer, Desk, Who},
+    desk::{Agent, Answer, Desk, SharedStore, Who},
     list_members::MemberLine,
 };
 use crate::{

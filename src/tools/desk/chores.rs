@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     super::{Cx, Effects, Me, log, sit::Seated},
-    Asked, Desk, Who,
+    Asked, Desk, Who, opened,
 };
 use crate::{
     domain::{
@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Kind, Result},
     seat::{Place, WriteTurn},
-    store::{Event, Handing, Tx},
+    store::{Event, Handing, Pulse, Tx},
 };
 
 impl Desk {
@@ -24,12 +24,13 @@ impl Desk {
         self.seated.as_ref().map(|seated| self.seats.bell(&seated.name)).transpose()
     }
 
-    /// A number that changes when somebody has written, or `None` where the table is not the one
-    /// that was open, so that the next call finds it anew.
-    pub fn pulse(&self) -> Option<i64> {
-        let store = self.store.as_ref().filter(|store| store.is_current())?;
+    /// What changes when somebody has written, or `None` where the table is not the one that was
+    /// open, so that the next call finds it anew.
+    pub fn pulse(&self) -> Option<Pulse> {
+        let shared = opened(&self.store);
+        let store = shared.as_ref().filter(|store| store.is_current())?;
         let sits = self.seated.as_ref().is_none_or(Seated::is_current);
-        sits.then(|| store.data_version().ok()).flatten()
+        sits.then(|| store.pulse().ok()).flatten()
     }
 
     /// Looks anew who sits there, with the next call: for a process that waits beside a session.
@@ -79,7 +80,8 @@ impl Desk {
             return Ok(());
         }
         let now = self.now();
-        let Some(store) = self.store.as_mut().filter(|store| store.is_current()) else {
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut().filter(|store| store.is_current()) else {
             return Ok(());
         };
         let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);
@@ -118,7 +120,8 @@ impl Desk {
             }
             opened => opened?,
         }
-        let Some(store) = &mut self.store else { return Ok(None) };
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Ok(None) };
         let (seats, workspace, front) = (&self.seats, &self.workspace, self.front);
         store
             .read(|tx| {
@@ -148,7 +151,8 @@ impl Desk {
     pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&Path>) -> Result<i64> {
         let now = self.now();
         self.open(Some(turn), now)?;
-        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Err(Error::needs_write()) };
         if let Some(path) = backup {
             store.copy_to(path)?;
         }

@@ -5,7 +5,7 @@
 
 mod chores;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -104,6 +104,14 @@ impl Answer {
     }
 }
 
+/// The connection to the table, of which a process needs one for all its sessions.
+pub type SharedStore = Arc<Mutex<Option<Store>>>;
+
+/// Whoever panicked has rolled back.
+fn opened(store: &SharedStore) -> MutexGuard<'_, Option<Store>> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What a transaction is for.
 enum Asked<'a> {
     /// To sit down.
@@ -129,7 +137,7 @@ pub struct Desk {
     who: Who,
     front: Front,
     seats: Seats,
-    store: Option<Store>,
+    store: SharedStore,
     seated: Option<Seated>,
     /// It deregistered: only `register` sits down again.
     has_left: bool,
@@ -178,7 +186,7 @@ impl Desk {
             who,
             front,
             seats,
-            store: None,
+            store: SharedStore::default(),
             seated: None,
             has_left: false,
             had: None,
@@ -189,6 +197,12 @@ impl Desk {
             to_give_back: Vec::new(),
             looked: lapse::Looked::default(),
         }
+    }
+
+    /// With the connection that other sessions of this process use, too.
+    #[must_use]
+    pub fn sharing(self, store: SharedStore) -> Desk {
+        Desk { store, ..self }
     }
 
     /// Lines for the head of the first result.
@@ -290,7 +304,7 @@ impl Desk {
         let done = self.try_call(job, turn, now);
         if done.as_ref().is_err_and(|err| err.kind() == Kind::Storage) {
             // Another try is to find what is there then.
-            self.store = None;
+            *opened(&self.store) = None;
         }
         done
     }
@@ -330,10 +344,11 @@ impl Desk {
 
     /// Opens the table, or opens it anew where the file was replaced.
     fn open(&mut self, turn: Option<&WriteTurn>, now: Time) -> Result<()> {
-        if self.store.as_ref().is_some_and(Store::is_current) {
+        let mut shared = opened(&self.store);
+        if shared.as_ref().is_some_and(Store::is_current) {
             return Ok(());
         }
-        self.store = None;
+        *shared = None;
         self.looked = lapse::Looked::default();
         let (table, note) = (&self.workspace.table, self.workspace.seats.join("log"));
         let store = match Store::open(table, &note) {
@@ -342,13 +357,14 @@ impl Desk {
             }
             other => other?,
         };
-        self.store = Some(store);
+        *shared = Some(store);
         Ok(())
     }
 
     fn transact(&mut self, asked: Asked<'_>, writable: bool, now: Time) -> Result<Outcome> {
         let job = asked.job();
-        let Some(store) = &mut self.store else { return Err(Error::needs_write()) };
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Err(Error::needs_write()) };
         let sitting = sit::Sitting {
             who: &self.who,
             seats: &self.seats,
