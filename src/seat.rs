@@ -54,7 +54,7 @@ struct LockFile {
     id: FileId,
 }
 
-/// A seat that this process holds until it is dropped.
+/// A seat, or the place of a member's poll daemon, that this process holds until it is dropped.
 #[derive(Debug)]
 pub struct Seat {
     name: MemberName,
@@ -77,10 +77,22 @@ impl Seats {
     /// # Errors
     /// The lock file cannot be made or locked at all.
     pub fn claim(&self, name: &MemberName) -> Result<Option<Seat>> {
-        let path = self.lock_path(name);
+        self.claim_at(&self.lock_path(name), name)
+    }
+
+    /// Takes the place of the one poll daemon that `name` may have, beside the seat and claimed as
+    /// that; `None` where one runs.
+    ///
+    /// # Errors
+    /// The lock file cannot be made or locked at all.
+    pub fn claim_poll(&self, name: &MemberName) -> Result<Option<Seat>> {
+        self.claim_at(&self.folder.join(format!("poll-{}.lock", name.key())), name)
+    }
+
+    fn claim_at(&self, path: &Path, name: &MemberName) -> Result<Option<Seat>> {
         for _ in 0..CLAIM_TRIES {
-            let lock = LockFile::open(&path)?;
-            if try_lock(&lock.file, &path)? {
+            let lock = LockFile::open(path)?;
+            if try_lock(&lock.file, path)? {
                 let seat = Seat { name: name.clone(), lock };
                 if seat.is_current() {
                     return Ok(Some(seat));
@@ -88,7 +100,7 @@ impl Seats {
                 // The file was replaced between opening and locking it: try the new one.
                 continue;
             }
-            if !try_lock_shared(&lock.file, &path)? {
+            if !try_lock_shared(&lock.file, path)? {
                 return Ok(None);
             }
             // Only a looker was in the way, and it is gone by now.

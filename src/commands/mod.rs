@@ -3,6 +3,7 @@
 pub mod init;
 pub mod log;
 mod plan;
+pub mod poll;
 mod receipt;
 pub mod reset;
 pub mod serve;

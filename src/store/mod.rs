@@ -10,6 +10,7 @@ mod events;
 mod history;
 mod members;
 mod messages;
+mod polling;
 mod reservations;
 mod schema;
 mod table;
@@ -29,6 +30,7 @@ pub use self::{
     history::{Filter, Found},
     members::{Joining, Member, Session},
     messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
+    polling::Polled,
     reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
 };

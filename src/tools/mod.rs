@@ -20,6 +20,7 @@ mod list_tasks;
 mod log;
 mod message_status;
 mod notices;
+mod poll;
 mod recipients;
 mod register;
 mod release_files;
@@ -40,6 +41,7 @@ use serde_json::{Map, Value};
 pub use self::{
     desk::{Agent, Answer, Desk, Who},
     list_members::MemberLine,
+    poll::{Dealt, Look, Watched},
 };
 use crate::{
     domain::{

@@ -9,7 +9,7 @@ use std::{
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +78,7 @@ pub async fn wait(
 
 /// A watch on one file, while somebody waits; a standing one would slow every writer down.
 #[derive(Default)]
-struct Bell {
+pub struct Bell {
     path: Option<PathBuf>,
     /// Which file that is: a watch on a deleted one is worth nothing.
     id: Option<FileId>,
@@ -89,6 +89,19 @@ struct Bell {
 }
 
 impl Bell {
+    /// Waits until it rings, `limit` at most. The first time it only begins to watch, since a look
+    /// before that may have missed something.
+    pub async fn wait(&mut self, path: Option<PathBuf>, limit: Duration) {
+        let has_bell = path.is_some();
+        if !self.watch(path) && has_bell && self.can_watch() {
+            return;
+        }
+        tokio::select! {
+            () = self.rung() => {}
+            () = sleep(limit) => {}
+        }
+    }
+
     /// Watches this file from now on. Returns whether it did so before.
     fn watch(&mut self, path: Option<PathBuf>) -> bool {
         let id = path.as_deref().and_then(|path| platform::file_id(path).ok().flatten());
