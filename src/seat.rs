@@ -77,7 +77,7 @@ impl Seats {
     /// # Errors
     /// The lock file cannot be made or locked at all.
     pub fn claim(&self, name: &MemberName) -> Result<Option<Seat>> {
-        self.claim_at(&self.lock_path(name), name)
+        Seats::claim_at(&self.lock_path(name), name)
     }
 
     /// Takes the place of the one poll daemon that `name` may have, beside the seat and claimed as
@@ -86,10 +86,10 @@ impl Seats {
     /// # Errors
     /// The lock file cannot be made or locked at all.
     pub fn claim_poll(&self, name: &MemberName) -> Result<Option<Seat>> {
-        self.claim_at(&self.folder.join(format!("poll-{}.lock", name.key())), name)
+        Seats::claim_at(&self.folder.join(format!("poll-{}.lock", name.key())), name)
     }
 
-    fn claim_at(&self, path: &Path, name: &MemberName) -> Result<Option<Seat>> {
+    fn claim_at(path: &Path, name: &MemberName) -> Result<Option<Seat>> {
         for _ in 0..CLAIM_TRIES {
             let lock = LockFile::open(path)?;
             if try_lock(&lock.file, path)? {

@@ -4,11 +4,7 @@
 //! by the last message that it dealt with, which is written down together with the answer: what is
 //! answered is never answered again, and what is not, is.
 
-use super::{
-    Cx,
-    recipients::Found,
-    send_message::now_called,
-};
+use super::{Cx, recipients::Found, send_message::now_called};
 use crate::{
     domain::{
         id::MessageId,
@@ -96,6 +92,8 @@ impl Cx<'_> {
             }
             return Ok(Look::NothingNew);
         };
+        // Noted first: a look without the turn to write ends here.
+        self.tx.set_polled_to(me, polled.message.id)?;
         let sender = self.found(now_called(self, polled.message.sender_id)?);
         let sender_left = sender.state.has_left() || sender.member.id == me;
         let message = &polled.message;
@@ -111,14 +109,11 @@ impl Cx<'_> {
         );
         let text = match action {
             Action::PassOver(_) => None,
-            Action::Acknowledge => Some(format!(
-                "[AUTO] {} Nobody needs to answer this.",
-                standing(&found, &polled)
-            )),
+            Action::Acknowledge => {
+                Some(format!("[AUTO] {} Nobody needs to answer this.", standing(&found, &polled)))
+            }
             Action::Escalate(reason) => Some(escalation(&found, &polled, reason, n_replies)),
         };
-        // Noted first: a look without the turn to write ends here, and nothing is made for nothing.
-        self.tx.set_polled_to(me, message.id)?;
         let text = text.filter(|_| !sender_left);
         let reply = text
             .map(|text| self.reply_automatically(&found.member, &sender.member, message.id, &text))

@@ -1,0 +1,351 @@
+//! Sentences as words, and small patterns over them.
+//!
+//! A pattern is words with a space between: `let|tell me|us whether`. `a|b` is either; `..` stands
+//! for up to four words or none; `^` in front wants the word where a clause begins, `^^` where the
+//! sentence does; `$` behind it where a clause ends, `:` behind it before a colon, `,` before any
+//! sign that ends a clause.
+
+use super::prose::LEFT_OUT;
+
+/// How many words `..` stands for at most.
+const GAP: usize = 4;
+/// How far before a phrase a word that turns it into its opposite is looked for.
+const NEGATED_WITHIN: usize = 3;
+
+/// Words that are two and mean one.
+const JOINED: &[(&str, &str)] = &[
+    ("go", "ahead"),
+    ("sign", "off"),
+    ("green", "light"),
+    ("thumbs", "up"),
+    ("say", "so"),
+    ("feu", "vert"),
+    ("visto", "bueno"),
+];
+
+/// What a clause may begin with before it begins.
+const FILLERS: &[&str] = &[
+    "so",
+    "and",
+    "but",
+    "or",
+    "then",
+    "also",
+    "ok",
+    "okay",
+    "hi",
+    "hey",
+    "hello",
+    "please",
+    "pls",
+    "now",
+    "well",
+    "btw",
+    "just",
+    "otherwise",
+    "thanks",
+    "und",
+    "oder",
+    "aber",
+    "also",
+    "bitte",
+    "dann",
+    "et",
+    "mais",
+    "y",
+    "o",
+    "pero",
+];
+
+const NEGATIONS: &[&str] = &[
+    "no", "not", "never", "without", "none", "nothing", "neither", "nor", "nobody", "dont",
+    "doesnt", "didnt", "isnt", "arent", "wasnt", "wont", "longer", "hardly", "kein", "keine",
+    "keinen", "nicht", "pas", "sans", "aucune", "aucun", "sin", "ninguna",
+];
+
+/// Words that, with one of the others behind them, begin a question.
+const AUXILIARIES: &[&str] = &[
+    "can", "could", "should", "shall", "may", "must", "would", "will", "do", "did", "are", "have",
+    "am", "does", "has", "is",
+];
+const PRONOUNS: &[&str] =
+    &["i", "we", "you", "anyone", "anybody", "someone", "somebody", "there", "it", "this", "that"];
+/// These begin conditions and statements.
+const NOT_INVERTED: &[(&str, &str)] = &[
+    ("should", "you"),
+    ("did", "i"),
+    ("did", "we"),
+    ("may", "you"),
+    ("have", "i"),
+    ("have", "we"),
+    ("have", "it"),
+    ("have", "this"),
+    ("have", "that"),
+    ("do", "it"),
+    ("do", "this"),
+    ("do", "that"),
+];
+const INTERROGATIVES: &[&str] =
+    &["what", "which", "who", "whom", "whose", "where", "when", "why", "how"];
+
+#[derive(Debug)]
+struct Word {
+    /// In lower case, without apostrophes.
+    text: String,
+    begins_clause: bool,
+    /// The sign that ends a clause right behind it.
+    sign: Option<char>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sentence {
+    words: Vec<Word>,
+    /// It ends with a question mark.
+    pub(super) has_mark: bool,
+}
+
+/// The sentences of a paragraph.
+pub(super) fn sentences(paragraph: &str) -> Vec<Sentence> {
+    let chars: Vec<char> = paragraph.chars().collect();
+    let mut sentences = Vec::new();
+    let mut sentence = Sentence::default();
+    let mut word = String::new();
+    let mut begins = true;
+    let mut is_mention = false;
+    for (at, c) in chars.iter().copied().enumerate() {
+        let (before, after) = chars.split_at(at);
+        let after = after.get(1..).unwrap_or_default();
+        // Whom it speaks to is no part of the sentence.
+        is_mention = (is_mention || c == '@') && !c.is_whitespace() && !",:".contains(c);
+        if is_mention {
+            continue;
+        }
+        if c.is_alphanumeric() || c == LEFT_OUT {
+            word.extend(c.to_lowercase());
+            continue;
+        }
+        if "'’".contains(c) && !word.is_empty() {
+            continue;
+        }
+        sentence.push(&mut word, &mut begins);
+        let asks = is_question_mark(before, c, after);
+        if asks || ends_sentence(c, after) {
+            sentence.has_mark = asks;
+            sentences.push(sentence.joined());
+            sentence = Sentence::default();
+            begins = true;
+        } else if ends_clause(before, c, after) {
+            begins = true;
+            if let Some(last) = sentence.words.last_mut() {
+                last.sign = last.sign.or((c != '\n').then_some(c));
+            }
+        }
+    }
+    sentence.push(&mut word, &mut begins);
+    sentences.push(sentence.joined());
+    sentences.retain(|sentence| sentence.has_mark || !sentence.words.is_empty());
+    sentences
+}
+
+fn ends_sentence(c: char, after: &[char]) -> bool {
+    let is_last = after.first().is_none_or(|c| c.is_whitespace() || "\"'”’)]*_".contains(*c));
+    "。！".contains(c) || (".!?…".contains(c) && is_last)
+}
+
+fn ends_clause(before: &[char], c: char, after: &[char]) -> bool {
+    let is_spaced = |chars: Option<&char>| chars.is_none_or(|c| c.is_whitespace());
+    match c {
+        ',' | ';' | ':' => is_spaced(after.first()),
+        '-' => is_spaced(after.first()) && is_spaced(before.last()),
+        '—' | '–' | '(' | ')' | '\n' | '，' | '：' | '*' => true,
+        _ => false,
+    }
+}
+
+/// Whether this sign ends a question, and is no operator, wildcard or part of an address.
+fn is_question_mark(before: &[char], c: char, after: &[char]) -> bool {
+    if "？؟⁇⁈‽՞\u{37e}¿".contains(c) {
+        return true;
+    }
+    if c != '?' {
+        return false;
+    }
+    let rest = after.iter().copied().skip_while(|c| "?!".contains(*c)).collect::<Vec<_>>();
+    let next = rest.first().copied();
+    let is_own = |c: char| c.is_alphanumeric() || !c.is_ascii() || ")]}%\"'+#$".contains(c);
+    let ends = match next {
+        None => true,
+        Some(',' | '.') => rest.get(1).is_none_or(|c| c.is_whitespace() || *c == '.'),
+        Some(next) => next.is_whitespace() || !next.is_ascii() || ")]}\"'*_~".contains(next),
+    };
+    let last = before.iter().rev().copied().find(|c| !"*_~?!".contains(*c));
+    match last {
+        _ if !ends => false,
+        // As the French write it: with a space.
+        Some(' ') => {
+            let follows = rest.iter().copied().find(|c| *c != ' ');
+            let is_operator = follows.is_some_and(|c| {
+                !c.is_uppercase()
+                    && (c.is_ascii_alphanumeric() || c.is_lowercase() || ":.,\"'".contains(c))
+            });
+            let word: String = last_word(before);
+            let is_word = word.chars().any(char::is_alphabetic)
+                && (word.chars().any(char::is_lowercase) || !word.is_ascii());
+            !is_operator && is_word && !is_code(&word) && after.first() != Some(&'?')
+        }
+        Some(last) => {
+            // `[y/N]` behind it is a program's.
+            let shown: String = rest.iter().take(7).collect::<String>().to_lowercase();
+            let is_prompt = ["[y/n]", "[yes/n"].iter().any(|it| shown.trim_start().starts_with(it));
+            is_own(last) && !is_prompt && !is_code(&last_word(before))
+        }
+        None => false,
+    }
+}
+
+fn last_word(before: &[char]) -> String {
+    let word = before.iter().rev().skip_while(|c| c.is_whitespace());
+    let mut word: Vec<char> = word.take_while(|c| !c.is_whitespace()).copied().collect();
+    word.reverse();
+    word.into_iter().collect()
+}
+
+fn is_code(word: &str) -> bool {
+    let is_pattern = word.starts_with('(') && word.contains('|');
+    is_pattern || word.contains(['\\', '=', '^', ';', '?'])
+}
+
+impl Sentence {
+    fn push(&mut self, word: &mut String, begins: &mut bool) {
+        if word.is_empty() {
+            return;
+        }
+        let text = std::mem::take(word);
+        let is_filler = FILLERS.contains(&text.as_str());
+        self.words.push(Word { text, begins_clause: *begins, sign: None });
+        *begins = *begins && is_filler;
+    }
+
+    /// With words that mean one in one.
+    fn joined(mut self) -> Sentence {
+        let mut at = 0;
+        while let [first, second] = self.words.get(at..at + 2).unwrap_or_default() {
+            if JOINED.contains(&(first.text.as_str(), second.text.as_str())) {
+                let second = self.words.remove(at + 1);
+                if let Some(first) = self.words.get_mut(at) {
+                    first.text.push_str(&second.text);
+                    first.sign = second.sign;
+                }
+            }
+            at += 1;
+        }
+        self
+    }
+
+    /// It speaks to its reader.
+    pub(super) fn addresses(&self) -> bool {
+        self.words.iter().any(|word| ["you", "your"].contains(&word.text.as_str()))
+    }
+
+    /// It begins as a question does: `can you`, `which branch should I`.
+    pub(super) fn is_inverted(&self) -> bool {
+        let pairs = || self.words.windows(2).enumerate();
+        let is_pair = |pair: &[Word]| {
+            let [first, second] = pair else { return false };
+            let pair = (first.text.as_str(), second.text.as_str());
+            AUXILIARIES.contains(&pair.0)
+                && PRONOUNS.contains(&pair.1)
+                && !NOT_INVERTED.contains(&pair)
+        };
+        pairs().any(|(at, pair)| {
+            let begins = pair.first().is_some_and(|word| word.begins_clause);
+            let asked_before = |back: usize| {
+                let first = at.checked_sub(back).and_then(|at| self.words.get(at));
+                first.is_some_and(|word| {
+                    self.begins(word) && INTERROGATIVES.contains(&word.text.as_str())
+                })
+            };
+            is_pair(pair) && (begins || (1..5).any(asked_before))
+        })
+    }
+
+    /// Whether a clause begins with this word that is the sentence's first, or follows a colon.
+    fn begins(&self, word: &Word) -> bool {
+        let mut before = None;
+        for other in &self.words {
+            if std::ptr::eq(other, word) {
+                let opens = before.is_none_or(|before: &Word| {
+                    before.sign.is_some_and(|sign| ":,—–-".contains(sign))
+                        || FILLERS.contains(&before.text.as_str())
+                });
+                return word.begins_clause && opens;
+            }
+            before = Some(other);
+        }
+        false
+    }
+
+    pub(super) fn has(&self, pattern: &str) -> bool {
+        (0..self.words.len()).any(|at| self.matches(at, pattern, false))
+    }
+
+    /// As [`Sentence::has`], where no `not` and the like is near.
+    pub(super) fn has_unnegated(&self, pattern: &str) -> bool {
+        (0..self.words.len()).any(|at| self.matches(at, pattern, true) && !self.is_negated(at))
+    }
+
+    fn is_negated(&self, at: usize) -> bool {
+        let mut from = at;
+        while from > 0 && at - from < NEGATED_WITHIN {
+            let begins = self.words.get(from).is_some_and(|word| word.begins_clause);
+            if begins && from < at {
+                break;
+            }
+            from -= 1;
+        }
+        let before = self.words.get(from..at).unwrap_or_default();
+        before.iter().any(|word| NEGATIONS.contains(&word.text.as_str()))
+            || before
+                .last()
+                .is_some_and(|word| ["was", "were", "been"].contains(&word.text.as_str()))
+    }
+
+    /// Whether the pattern fits from the word `at` on; `strictly` not across a negation.
+    fn matches(&self, at: usize, pattern: &str, strictly: bool) -> bool {
+        let (first, rest) = pattern.split_once(' ').unwrap_or((pattern, ""));
+        if first.is_empty() {
+            return true;
+        }
+        if first == ".." {
+            let gap = |n: usize| self.words.get(at..at + n).unwrap_or_default();
+            return (0..=GAP).any(|n| {
+                let is_crossed = |word: &Word| NEGATIONS.contains(&word.text.as_str());
+                self.matches(at + n, rest, strictly) && !(strictly && gap(n).iter().any(is_crossed))
+            });
+        }
+        self.words.get(at).is_some_and(|word| self.fits(at, word, first))
+            && self.matches(at + 1, rest, strictly)
+    }
+
+    fn fits(&self, at: usize, word: &Word, pattern: &str) -> bool {
+        let (pattern, place) = match pattern.strip_prefix("^^") {
+            Some(rest) => {
+                let fillers = self.words.get(..at).unwrap_or_default();
+                (rest, fillers.iter().all(|it| FILLERS.contains(&it.text.as_str())))
+            }
+            None => match pattern.strip_prefix('^') {
+                Some(rest) => (rest, word.begins_clause),
+                None => (pattern, true),
+            },
+        };
+        let ends = |word: &Word| {
+            word.sign.is_some() || self.words.get(at + 1).is_none_or(|next| next.begins_clause)
+        };
+        let (pattern, end) = match pattern.chars().next_back() {
+            Some('$' | ',') => (pattern.trim_end_matches(['$', ',']), ends(word)),
+            Some(':') => (pattern.trim_end_matches(':'), word.sign == Some(':')),
+            _ => (pattern, true),
+        };
+        place && end && pattern.split('|').any(|it| it == word.text)
+    }
+}
