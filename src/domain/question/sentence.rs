@@ -7,6 +7,8 @@
 
 use super::prose::LEFT_OUT;
 
+/// How far around a question mark one has to look, in characters.
+const NEAR: usize = 64;
 /// How many words `..` stands for at most.
 const GAP: usize = 4;
 /// How far before a phrase a word that turns it into its opposite is looked for.
@@ -170,7 +172,8 @@ fn is_question_mark(before: &[char], c: char, after: &[char]) -> bool {
     if c != '?' {
         return false;
     }
-    let rest = after.iter().copied().skip_while(|c| "?!".contains(*c)).collect::<Vec<_>>();
+    let rest = after.iter().copied().take(NEAR).skip_while(|c| "?!".contains(*c));
+    let rest: Vec<char> = rest.collect();
     let next = rest.first().copied();
     let is_own = |c: char| c.is_alphanumeric() || !c.is_ascii() || ")]}%\"'+#$".contains(c);
     let ends = match next {
@@ -178,7 +181,7 @@ fn is_question_mark(before: &[char], c: char, after: &[char]) -> bool {
         Some(',' | '.') => rest.get(1).is_none_or(|c| c.is_whitespace() || *c == '.'),
         Some(next) => next.is_whitespace() || !next.is_ascii() || ")]}\"'*_~".contains(next),
     };
-    let last = before.iter().rev().copied().find(|c| !"*_~?!".contains(*c));
+    let last = before.iter().rev().copied().take(NEAR).find(|c| !"*_~?!".contains(*c));
     match last {
         _ if !ends => false,
         // As the French write it: with a space.
@@ -204,7 +207,7 @@ fn is_question_mark(before: &[char], c: char, after: &[char]) -> bool {
 }
 
 fn last_word(before: &[char]) -> String {
-    let word = before.iter().rev().skip_while(|c| c.is_whitespace());
+    let word = before.iter().rev().take(NEAR).skip_while(|c| c.is_whitespace());
     let mut word: Vec<char> = word.take_while(|c| !c.is_whitespace()).copied().collect();
     word.reverse();
     word.into_iter().collect()

@@ -14,6 +14,8 @@ fn the_longest_message_is_read_quickly() {
         "a? ".repeat(5461) + "b",
         "(?|".repeat(5461),
         "let tell you if ".repeat(1000),
+        "do you ".repeat(2000),
+        "?".repeat(16_000),
     ];
     for text in texts {
         let start = std::time::Instant::now();
