@@ -177,7 +177,7 @@ pub fn is_stdout_closed() -> bool {
         let mut streams = [PollFd::new(&stdout, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let told = poll(&mut streams, Some(&now)).is_ok_and(|n_streams| n_streams > 0);
-        told && streams.iter().any(|it| it.revents().contains(PollFlags::ERR))
+        told && streams.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
     }
     #[cfg(not(unix))]
     {

@@ -26,19 +26,24 @@ use crate::{
     },
 };
 
+/// Tries at a table that cannot be used, before that is said.
+const TRIES: u32 = 4;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A person has been asked.
 const ESCALATED: u8 = 4;
 
-/// Acknowledge a member's mail while its agent is busy, and fetch you for questions
+/// Acknowledge what comes for a member, and fetch you for questions
 ///
 /// Each new message to NAME or to its role is answered with an automatic reply (`[AUTO]`) that says
-/// whether NAME has read it. A message that holds a question or asks for a decision, also a
-/// broadcast, is shown here instead, its sender is told, and `poll` ends with exit code 4: a person
-/// has to look. So it does instead of the reply after the last one that --max-messages allows.
+/// whether NAME has read it. A broadcast is not. A message that holds a question or asks for a
+/// decision, also in a broadcast, is for a person: its sender is told so, it is shown here, and
+/// `poll` ends with exit code 4. So it does instead of the reply that --max-messages has no room for.
 ///
-/// It only looks: NAME finds all its mail unread, and may sit there meanwhile. It begins with what
-/// waits unread; started again, it goes on where it was, and answers nothing twice. What programs
-/// wrote is never answered. Ctrl-C ends it.
+/// The first time, what waits unread for NAME counts as new, and what it has read does not. After
+/// that `poll` goes on behind the last message that it dealt with, also when it is started again:
+/// nothing is answered twice. What programs wrote is never answered.
+///
+/// It only looks: NAME still finds all its mail unread, and may work meanwhile. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The member whose inbox is watched
@@ -81,7 +86,11 @@ pub fn run(args: &Args, mut desk: Desk, out: &mut dyn Write) -> Result<u8> {
     };
     let runtime = event_loop()?;
     let code = runtime.block_on(async {
-        let waiting = text::counted(i64::try_from(watched.n_unread).unwrap_or(0), "unread message");
+        let waiting = match watched.n_unread {
+            0 => "no unread messages".to_owned(),
+            1 => "1 unread message".to_owned(),
+            n => format!("{} unread messages", text::count(n)),
+        };
         let (name, state) = (daemon.name.clone(), watched.state);
         daemon.note(&format!("watching {name} ({state}): {waiting}; Ctrl-C ends this")).await?;
         daemon.run().await
@@ -170,7 +179,8 @@ impl Daemon<'_> {
                 }
                 Ok(Look::NothingNew) => self.trouble = None,
                 Ok(Look::Nobody) => {
-                    let trouble = format!("there is no member {} now: waiting for it", self.name);
+                    let trouble =
+                        format!("there is no member {} now: waiting for it to come", self.name);
                     self.complain(trouble).await?;
                 }
                 Err(err) if matches!(err.kind(), Kind::Busy | Kind::Storage) => {
@@ -186,8 +196,19 @@ impl Daemon<'_> {
         }
     }
 
-    /// Deals with the next message, if there is one.
+    /// Deals with the next message, if there is one. Whoever deletes the table does so file by file:
+    /// only what is so at the last try is in the way.
     async fn look(&mut self) -> Result<Look> {
+        for _ in 1..TRIES {
+            match self.try_look().await {
+                Err(err) if err.kind() == Kind::Storage => tokio::time::sleep(BETWEEN_TRIES).await,
+                done => return done,
+            }
+        }
+        self.try_look().await
+    }
+
+    async fn try_look(&mut self) -> Result<Look> {
         let (n_replies, max) = (self.n_replies, self.args.max_messages);
         let looked = {
             let mut desk = self.queue.desk().await;

@@ -366,7 +366,7 @@ impl Tx<'_> {
             "UPDATE member SET context_seen = max(context_seen,
                  (SELECT context_seen FROM member WHERE id = ?1)) WHERE id = ?2",
             // What the poll daemon of the old name dealt with, that of the new one does not.
-            "UPDATE member SET polled_to = max(coalesce(polled_to, 0), old.polled_to)
+            "UPDATE member SET polled_to = max(coalesce(member.polled_to, 0), old.polled_to)
              FROM (SELECT polled_to FROM member WHERE id = ?1) AS old
              WHERE id = ?2 AND old.polled_to IS NOT NULL",
         ] {
