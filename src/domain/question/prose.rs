@@ -3,6 +3,9 @@
 /// Stands where something was left out, so that the sentence around it stays whole.
 pub(super) const LEFT_OUT: char = '\u{fffc}';
 
+/// A quotation that is longer, in characters, is none: its sign was something else.
+const QUOTED: usize = 2_000;
+
 /// The paragraphs of a text in the writer's own words. Each item of a list and each heading is one;
 /// lines of a paragraph stay lines.
 pub(super) fn paragraphs(text: &str) -> Vec<String> {
@@ -135,13 +138,13 @@ fn inserted(rest: &str, before: Option<char>) -> usize {
 
 /// A quotation whose last sign is another than its first.
 fn until(rest: &str, close: &str) -> usize {
-    let end = rest.char_indices().skip(1).find(|(_, c)| close.contains(*c));
+    let end = rest.char_indices().take(QUOTED).skip(1).find(|(_, c)| close.contains(*c));
     end.map_or(0, |(at, c)| at + c.len_utf8())
 }
 
 /// A quotation whose sign may be an apostrophe or a unit, too.
 fn quotation(rest: &str, close: char) -> usize {
-    let mut inner = rest.char_indices().skip(1).peekable();
+    let mut inner = rest.char_indices().take(QUOTED).skip(1).peekable();
     if inner.peek().is_none_or(|(_, c)| c.is_whitespace()) {
         return 0;
     }
@@ -158,12 +161,12 @@ fn quotation(rest: &str, close: char) -> usize {
 }
 
 fn is_address(rest: &str) -> bool {
-    let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-    let scheme = word.split("://").next().unwrap_or_default();
-    let has_scheme = scheme.len() < word.len()
-        && !scheme.is_empty()
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-?".contains(c));
-    has_scheme || word.starts_with("www.") || word.starts_with("mailto:")
+    /// Of a scheme such as `https`, also as a pattern: `https?`.
+    const AT_MOST: usize = 12;
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || b"+.-?".contains(b);
+    let n_bytes = rest.bytes().take(AT_MOST).take_while(is_part).count();
+    let has_scheme = n_bytes > 0 && rest.get(n_bytes..).is_some_and(|it| it.starts_with("://"));
+    has_scheme || rest.starts_with("www.") || rest.starts_with("mailto:")
 }
 
 #[cfg(test)]

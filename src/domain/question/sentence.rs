@@ -2,8 +2,7 @@
 //!
 //! A pattern is words with a space between: `let|tell me|us whether`. `a|b` is either; `..` stands
 //! for up to four words or none; `^` in front wants the word where a clause begins, `^^` where the
-//! sentence does; `$` behind it where a clause ends, `:` behind it before a colon, `,` before any
-//! sign that ends a clause.
+//! sentence does; `$` behind it where a clause ends, `:` behind it before a colon.
 
 use super::prose::LEFT_OUT;
 
@@ -218,15 +217,73 @@ fn is_code(word: &str) -> bool {
     is_pattern || word.contains(['\\', '=', '^', ';', '?'])
 }
 
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Pattern(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Gap,
+    Word { any_of: Vec<&'static str>, begins: Begins, ends: Ends },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Begins {
+    Anywhere,
+    Clause,
+    Sentence,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ends {
+    Anywhere,
+    Clause,
+    BeforeColon,
+}
+
+impl Pattern {
+    pub(super) fn new(text: &'static str) -> Pattern {
+        Pattern(text.split(' ').map(Part::new).collect())
+    }
+}
+
+impl Part {
+    fn new(text: &'static str) -> Part {
+        if text == ".." {
+            return Part::Gap;
+        }
+        let (text, begins) = match (text.strip_prefix("^^"), text.strip_prefix('^')) {
+            (Some(rest), _) => (rest, Begins::Sentence),
+            (None, Some(rest)) => (rest, Begins::Clause),
+            (None, None) => (text, Begins::Anywhere),
+        };
+        let (text, ends) = match (text.strip_suffix('$'), text.strip_suffix(':')) {
+            (Some(rest), _) => (rest, Ends::Clause),
+            (None, Some(rest)) => (rest, Ends::BeforeColon),
+            (None, None) => (text, Ends::Anywhere),
+        };
+        Part::Word { any_of: text.split('|').collect(), begins, ends }
+    }
+}
+
+impl Word {
+    fn negates(&self) -> bool {
+        NEGATIONS.contains(&self.text.as_str())
+    }
+
+    fn is_filler(&self) -> bool {
+        FILLERS.contains(&self.text.as_str())
+    }
+}
+
 impl Sentence {
     fn push(&mut self, word: &mut String, begins: &mut bool) {
         if word.is_empty() {
             return;
         }
-        let text = std::mem::take(word);
-        let is_filler = FILLERS.contains(&text.as_str());
-        self.words.push(Word { text, begins_clause: *begins, sign: None });
-        *begins = *begins && is_filler;
+        let word = Word { text: std::mem::take(word), begins_clause: *begins, sign: None };
+        *begins = *begins && word.is_filler();
+        self.words.push(word);
     }
 
     /// With words that mean one in one.
@@ -278,8 +335,7 @@ impl Sentence {
         for other in &self.words {
             if std::ptr::eq(other, word) {
                 let opens = before.is_none_or(|before: &Word| {
-                    before.sign.is_some_and(|sign| ":,—–-".contains(sign))
-                        || FILLERS.contains(&before.text.as_str())
+                    before.sign.is_some_and(|sign| ":,—–-".contains(sign)) || before.is_filler()
                 });
                 return word.begins_clause && opens;
             }
@@ -288,67 +344,69 @@ impl Sentence {
         false
     }
 
-    pub(super) fn has(&self, pattern: &str) -> bool {
-        (0..self.words.len()).any(|at| self.matches(at, pattern, false))
+    pub(super) fn has(&self, pattern: &Pattern) -> bool {
+        (0..self.words.len()).any(|at| self.matches(at, &pattern.0, false))
     }
 
     /// As [`Sentence::has`], where no `not` and the like is near.
-    pub(super) fn has_unnegated(&self, pattern: &str) -> bool {
-        (0..self.words.len()).any(|at| self.matches(at, pattern, true) && !self.is_negated(at))
+    pub(super) fn has_unnegated(&self, pattern: &Pattern) -> bool {
+        let fits = |at: &usize| self.matches(*at, &pattern.0, true);
+        (0..self.words.len()).filter(fits).any(|at| !self.is_negated(at))
     }
 
     fn is_negated(&self, at: usize) -> bool {
         let mut from = at;
         while from > 0 && at - from < NEGATED_WITHIN {
             let begins = self.words.get(from).is_some_and(|word| word.begins_clause);
-            if begins && from < at {
+            if begins {
                 break;
             }
             from -= 1;
         }
         let before = self.words.get(from..at).unwrap_or_default();
-        before.iter().any(|word| NEGATIONS.contains(&word.text.as_str()))
+        before.iter().any(Word::negates)
             || before
                 .last()
                 .is_some_and(|word| ["was", "were", "been"].contains(&word.text.as_str()))
     }
 
     /// Whether the pattern fits from the word `at` on; `strictly` not across a negation.
-    fn matches(&self, at: usize, pattern: &str, strictly: bool) -> bool {
-        let (first, rest) = pattern.split_once(' ').unwrap_or((pattern, ""));
-        if first.is_empty() {
-            return true;
+    fn matches(&self, at: usize, pattern: &[Part], strictly: bool) -> bool {
+        match pattern.split_first() {
+            None => true,
+            Some((Part::Gap, rest)) => {
+                let gap = |n: usize| self.words.get(at..at + n).unwrap_or_default();
+                let is_crossed = |n: usize| strictly && gap(n).iter().any(Word::negates);
+                (0..=GAP).any(|n| self.matches(at + n, rest, strictly) && !is_crossed(n))
+            }
+            Some((Part::Word { any_of, begins, ends }, rest)) => {
+                let Some(word) = self.words.get(at) else { return false };
+                any_of.contains(&word.text.as_str())
+                    && self.begins_at(at, word, *begins)
+                    && self.ends_at(at, word, *ends)
+                    && self.matches(at + 1, rest, strictly)
+            }
         }
-        if first == ".." {
-            let gap = |n: usize| self.words.get(at..at + n).unwrap_or_default();
-            return (0..=GAP).any(|n| {
-                let is_crossed = |word: &Word| NEGATIONS.contains(&word.text.as_str());
-                self.matches(at + n, rest, strictly) && !(strictly && gap(n).iter().any(is_crossed))
-            });
-        }
-        self.words.get(at).is_some_and(|word| self.fits(at, word, first))
-            && self.matches(at + 1, rest, strictly)
     }
 
-    fn fits(&self, at: usize, word: &Word, pattern: &str) -> bool {
-        let (pattern, place) = match pattern.strip_prefix("^^") {
-            Some(rest) => {
-                let fillers = self.words.get(..at).unwrap_or_default();
-                (rest, fillers.iter().all(|it| FILLERS.contains(&it.text.as_str())))
+    fn begins_at(&self, at: usize, word: &Word, begins: Begins) -> bool {
+        match begins {
+            Begins::Anywhere => true,
+            Begins::Clause => word.begins_clause,
+            Begins::Sentence => {
+                self.words.get(..at).unwrap_or_default().iter().all(Word::is_filler)
             }
-            None => match pattern.strip_prefix('^') {
-                Some(rest) => (rest, word.begins_clause),
-                None => (pattern, true),
-            },
-        };
-        let ends = |word: &Word| {
-            word.sign.is_some() || self.words.get(at + 1).is_none_or(|next| next.begins_clause)
-        };
-        let (pattern, end) = match pattern.chars().next_back() {
-            Some('$' | ',') => (pattern.trim_end_matches(['$', ',']), ends(word)),
-            Some(':') => (pattern.trim_end_matches(':'), word.sign == Some(':')),
-            _ => (pattern, true),
-        };
-        place && end && pattern.split('|').any(|it| it == word.text)
+        }
+    }
+
+    fn ends_at(&self, at: usize, word: &Word, ends: Ends) -> bool {
+        match ends {
+            Ends::Anywhere => true,
+            Ends::BeforeColon => word.sign == Some(':'),
+            Ends::Clause => {
+                let next = self.words.get(at + 1);
+                word.sign.is_some() || next.is_none_or(|next| next.begins_clause)
+            }
+        }
     }
 }
