@@ -1,7 +1,8 @@
 //! The command line: the clap tree from `tools::TABLE` plus commands; prints text or `--json`.
 //!
 //! stdout is data, stderr is talk. Exit codes: 0 done, 1 refused or failed (`wait`: nothing new),
-//! 2 wrong usage, 3 busy, 4 escalated (`poll`), 70 internal. A reader that closes the pipe ends us quietly with 0.
+//! 2 wrong usage, 3 busy, 4 escalated (`poll`), 70 internal. A reader that closes the pipe ends us
+//! quietly with 0.
 
 use std::{
     ffi::OsString,

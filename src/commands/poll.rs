@@ -138,6 +138,8 @@ impl Daemon<'_> {
             self.note("ended, as you asked").await.ok();
             return Ok(0);
         };
+        // Nobody may be reading, and the person's command is to be run all the more.
+        let shown = self.tell(&dealt).await;
         if let Some(command) = &self.args.on_escalate {
             fault::point("before_command");
             let told = tokio::select! {
@@ -145,9 +147,10 @@ impl Daemon<'_> {
                 () = &mut interrupted => "goes on by itself".to_owned(),
                 told = self.fetch(command, &dealt) => told,
             };
-            self.note(&format!("{} {told}", sanitize::field(command))).await?;
+            self.note(&format!("{} {told}", sanitize::field(command))).await.ok();
         }
-        self.note(&format!("ended: #{} is yours now", dealt.message.id.0)).await?;
+        shown?;
+        self.note(&format!("ended: {} is yours now", dealt.message.id)).await?;
         Ok(ESCALATED)
     }
 
@@ -162,10 +165,10 @@ impl Daemon<'_> {
             }
             match self.look().await {
                 Ok(Look::Dealt(dealt)) => {
-                    self.tell(&dealt).await?;
                     if matches!(dealt.action, Action::Escalate(_)) {
                         return Ok(Some(*dealt));
                     }
+                    self.tell(&dealt).await?;
                     self.trouble = None;
                     // So that a signal is seen in between.
                     tokio::task::yield_now().await;

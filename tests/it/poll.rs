@@ -605,3 +605,26 @@ fn senders_who_left_or_moved() {
     let text = ok(bob.call("get_messages", json!({})));
     assert!(text.contains("| [AUTO] ada (active) has not read this yet"), "{text}");
 }
+
+/// The person's command is run also where nobody reads what the daemon prints.
+#[test]
+fn a_person_is_fetched_though_nobody_reads() {
+    let place = place_of(&["ada", "bob"]);
+    let args =
+        ["poll", "ada", "--interval", "3600", "--on-escalate", "echo lost; echo >&2; touch ran"];
+    let mut command = place.command(&args);
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut [0; 30]).unwrap();
+    // It waits for mail by now, or looks once more; either way it has seen that somebody reads.
+    eventually("it watches", || {
+        place.number("SELECT count(*) FROM member WHERE name = 'ada' AND polled_to IS NOT NULL") > 0
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    drop(stdout);
+    place.send("bob", "ada", "Shall I merge?");
+    // It has seen that nobody reads, and has left the message for the next one; or it was quicker.
+    let code = child.wait().unwrap().code();
+    assert_eq!(code, Some(0));
+    assert_eq!(place.path().join("ran").exists(), answered(&place, "bob") == [3]);
+}
