@@ -27,7 +27,7 @@ pub(super) static QUESTIONS: Phrases = LazyLock::new(|| {
         "whats your|the preference|opinion|take|call|view|choice|eta|status|plan|state|verdict",
         "^what is your|the preference|opinion|take|call|view|choice|eta|status|verdict",
         "^^whats|wheres|whos your|the",
-        "^which of|one|ones is|are|do|does|should|shall|would|can",
+        "^which one|ones is|are|do|does|should|shall|would|can",
         "^which of",
         "question|questions is|are whether|if|how|which|what|who|when|\u{fffc}",
         "i|we have|got a|one|two|another|some|quick question|questions",
@@ -87,7 +87,6 @@ pub(super) static DECISIONS: Phrases = LazyLock::new(|| {
         "^either a or b",
         "^options a|1|one",
         "^vote on|for|a|b",
-        "^rfc",
     ])
 });
 
@@ -116,7 +115,10 @@ pub(super) static NEGATABLE_DECISIONS: Phrases = LazyLock::new(|| {
         "^approve or|this|it|the",
         "^pick|choose|select one|between|either|which|whichever|option",
         "^advise$",
-        "^advise|clarify|say whether|on|which|how|if",
+        "^advise|clarify whether|which|if",
+        "^say whether|if",
+        "^say which$",
+        "^say which one|of|option|way",
         // ... me ...
         "let|tell me|us know whether|which|your|who|where",
         "tell me|us whether|which|your|who|where",

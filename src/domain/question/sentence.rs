@@ -69,8 +69,8 @@ const AUXILIARIES: &[&str] = &[
     "can", "could", "should", "shall", "may", "must", "would", "will", "do", "did", "are", "have",
     "am", "does", "has", "is",
 ];
-const PRONOUNS: &[&str] =
-    &["i", "we", "you", "anyone", "anybody", "someone", "somebody", "there", "it", "this", "that"];
+const PRONOUNS: &[&str] = &["i", "we", "you", "anyone", "anybody", "someone", "somebody"];
+const THINGS: &[&str] = &["there", "it", "this", "that"];
 /// These begin conditions and statements.
 const NOT_INVERTED: &[(&str, &str)] = &[
     ("should", "you"),
@@ -314,7 +314,7 @@ impl Sentence {
             let [first, second] = pair else { return false };
             let pair = (first.text.as_str(), second.text.as_str());
             AUXILIARIES.contains(&pair.0)
-                && PRONOUNS.contains(&pair.1)
+                && (PRONOUNS.contains(&pair.1) || THINGS.contains(&pair.1))
                 && !NOT_INVERTED.contains(&pair)
         };
         pairs().any(|(at, pair)| {
@@ -325,7 +325,8 @@ impl Sentence {
                     self.begins(word) && INTERROGATIVES.contains(&word.text.as_str())
                 })
             };
-            is_pair(pair) && (begins || (1..5).any(asked_before))
+            let is_thing = pair.get(1).is_some_and(|it| THINGS.contains(&it.text.as_str()));
+            is_pair(pair) && (begins || !is_thing && (1..5).any(asked_before))
         })
     }
 
