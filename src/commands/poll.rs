@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{builder::NonEmptyStringValueParser, value_parser};
+use tokio::time::{Instant, sleep};
 
 use super::{flush, log::clock, no_table, print};
 use crate::{
@@ -48,7 +49,7 @@ const ESCALATED: u8 = 4;
 pub struct Args {
     /// The member whose inbox is watched
     name: String,
-    /// Look at least this often; mail that comes meanwhile is mostly noticed at once
+    /// Look at least this often; mail that comes meanwhile is noticed within a second
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = value_parser!(u32).range(1..=86_400))]
     interval: u32,
@@ -163,6 +164,12 @@ impl Daemon<'_> {
             if platform::is_stdout_closed() {
                 return Ok(None);
             }
+            // Before the look that counts, so that what comes between is not missed.
+            let pulse = {
+                let desk = self.queue.desk().await;
+                bell.watch(desk.bell_of(&self.name).ok());
+                desk.pulse()
+            };
             match self.look().await {
                 Ok(Look::Dealt(dealt)) => {
                     if matches!(dealt.action, Action::Escalate(_)) {
@@ -191,11 +198,7 @@ impl Daemon<'_> {
                 }
                 Err(err) => return Err(err),
             }
-            let path = match self.trouble {
-                None => self.queue.desk().await.bell_of(&self.name).ok(),
-                Some(_) => None,
-            };
-            bell.wait(path, interval).await;
+            bell.rung_or_changed(&self.queue, pulse, Instant::now() + interval).await;
         }
     }
 
@@ -204,7 +207,7 @@ impl Daemon<'_> {
     async fn look(&mut self) -> Result<Look> {
         for _ in 1..TRIES {
             match self.try_look().await {
-                Err(err) if err.kind() == Kind::Storage => tokio::time::sleep(BETWEEN_TRIES).await,
+                Err(err) if err.kind() == Kind::Storage => sleep(BETWEEN_TRIES).await,
                 done => return done,
             }
         }

@@ -9,7 +9,7 @@ use std::{
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ pub async fn wait(
         }
         // The first look sits down, and so tells whose bell it is. The watch begins before the look
         // that counts, and so does the count of commits: what comes between is not missed.
-        let (watching, mut pulse) = {
+        let (watching, pulse) = {
             let desk = queue.desk().await;
             (bell.watch(desk.bell().unwrap_or(None)), desk.pulse())
         };
@@ -55,23 +55,9 @@ pub async fn wait(
         if !watching && bell.can_watch() && queue.desk().await.is_seated() {
             continue;
         }
-        loop {
-            let slow_look = Instant::now() + SLOW_LOOK;
-            tokio::select! {
-                () = bell.rung() => break,
-                () = stop.cancelled() => break,
-                () = sleep_until(deadline) => break,
-                () = sleep_until(slow_look) => {}
-            }
-            let now = queue.desk().await.pulse();
-            if now.is_none() {
-                // Another table: its bell is another file, too.
-                bell = Bell::default();
-                break;
-            }
-            if std::mem::replace(&mut pulse, now) != now {
-                break;
-            }
+        tokio::select! {
+            () = bell.rung_or_changed(queue, pulse, deadline) => {}
+            () = stop.cancelled() => {}
         }
     }
 }
@@ -89,21 +75,28 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Waits until it rings, `limit` at most. The first time it only begins to watch, since a look
-    /// before that may have missed something.
-    pub async fn wait(&mut self, path: Option<PathBuf>, limit: Duration) {
-        let has_bell = path.is_some();
-        if !self.watch(path) && has_bell && self.can_watch() {
-            return;
-        }
-        tokio::select! {
-            () = self.rung() => {}
-            () = sleep(limit) => {}
+    /// Waits until it rings, somebody has written to the table since `pulse`, or the time is up.
+    pub async fn rung_or_changed(&mut self, queue: &Queue, pulse: Option<i64>, deadline: Instant) {
+        loop {
+            let slow_look = Instant::now() + SLOW_LOOK;
+            tokio::select! {
+                () = self.rung() => return,
+                () = sleep_until(deadline) => return,
+                () = sleep_until(slow_look) => {}
+            }
+            let now = queue.desk().await.pulse();
+            if now.is_none() {
+                // Another table: its bell is another file, too.
+                *self = Bell::default();
+            }
+            if now.is_none() || now != pulse {
+                return;
+            }
         }
     }
 
     /// Watches this file from now on. Returns whether it did so before.
-    fn watch(&mut self, path: Option<PathBuf>) -> bool {
+    pub fn watch(&mut self, path: Option<PathBuf>) -> bool {
         let id = path.as_deref().and_then(|path| platform::file_id(path).ok().flatten());
         if (&self.path, self.id) == (&path, id) {
             return self.watcher.is_some();
