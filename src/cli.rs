@@ -1,7 +1,8 @@
 //! The command line: the clap tree from `tools::TABLE` plus commands; prints text or `--json`.
 //!
 //! stdout is data, stderr is talk. Exit codes: 0 done, 1 refused or failed (`wait`: nothing new),
-//! 2 wrong usage, 3 busy, 70 internal. A reader that closes the pipe ends us quietly with 0.
+//! 2 wrong usage, 3 busy, 4 escalated (`poll`), 70 internal. A reader that closes the pipe ends us
+//! quietly with 0.
 
 use std::{
     ffi::OsString,
@@ -13,7 +14,7 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
 
 use crate::{
-    commands::{self, doctor, init, log, reset, serve},
+    commands::{self, doctor, init, log, poll, reset, serve},
     config::Config,
     domain::name::{self, MemberName},
     error::{Error, Result},
@@ -101,6 +102,7 @@ fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result
             let wanted = parsed::<log::Args>(matches)?;
             log::run(&wanted, looker(workspace), matches.get_flag("json"), &mut out)
         }
+        "poll" => poll::run(&parsed::<poll::Args>(matches)?, looker(workspace), &mut out),
         "reset" => reset::run(&parsed::<reset::Args>(matches)?, looker(workspace)),
         "hook" => commands::hook::run(&workspace, config, &mut out),
         "wake" => {
@@ -149,6 +151,7 @@ pub fn tree() -> Command {
         .subcommands(tools)
         .subcommand(plain("hook", "Answer a hook of an agent's client").hide(true))
         .subcommand(plain("wake", "Wait beside an idle session, as a hook").hide(true))
+        .subcommand(poll::Args::augment_args(Command::new("poll")))
         .subcommand(reset::Args::augment_args(Command::new("reset")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))

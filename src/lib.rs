@@ -6,7 +6,7 @@
 //! ```text
 //! main        argv -> config -> run -> exit code
 //! cli         the clap tree from tools::TABLE plus commands; prints text or --json
-//! commands    what only a person or a script runs: init, reset, serve, status, log, where,
+//! commands    what only a person or a script runs: init, reset, serve, status, log, poll, where,
 //!             doctor
 //! clients     the client files that init edits and doctor reads: one row per client, text to text
 //! transport   who asks: MCP over stdio, the queue of calls, waking who waits

@@ -200,6 +200,41 @@ pub fn has_unread_output() -> bool {
     }
 }
 
+/// Whether nobody reads stdout any more. False where the system does not tell before a write.
+pub fn is_stdout_closed() -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+        let stdout = io::stdout();
+        let mut streams = [PollFd::new(&stdout, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let told = poll(&mut streams, Some(&now)).is_ok_and(|n_streams| n_streams > 0);
+        told && streams.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
+    }
+    #[cfg(not(unix))]
+    {
+        false
+    }
+}
+
+/// A command in the words of the user's shell.
+pub fn in_shell(command: &str) -> std::process::Command {
+    #[cfg(unix)]
+    {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.arg("-c").arg(command);
+        shell
+    }
+    #[cfg(windows)]
+    {
+        let mut shell = std::process::Command::new("cmd");
+        shell.arg("/C");
+        std::os::windows::process::CommandExt::raw_arg(&mut shell, command);
+        shell
+    }
+}
+
 /// Whether a stream is a socket, as clients on Node make them.
 #[cfg(unix)]
 pub fn is_socket(stream: impl std::os::fd::AsFd) -> bool {

@@ -54,17 +54,11 @@ struct LockFile {
     id: FileId,
 }
 
-/// A seat that this process holds until it is dropped.
+/// A seat, or the place of a member's poll daemon, that this process holds until it is dropped.
 #[derive(Debug)]
 pub struct Seat {
     name: MemberName,
     lock: LockFile,
-}
-
-/// A place beside a seat that one process at a time may have, until it is dropped.
-#[derive(Debug)]
-pub struct Place {
-    _lock: LockFile,
 }
 
 /// The right to write to the table, given back when it is dropped.
@@ -83,10 +77,13 @@ impl Seats {
     /// # Errors
     /// The lock file cannot be made or locked at all.
     pub fn claim(&self, name: &MemberName) -> Result<Option<Seat>> {
-        let path = self.lock_path(name);
+        Seats::claim_at(&self.lock_path(name), name)
+    }
+
+    fn claim_at(path: &Path, name: &MemberName) -> Result<Option<Seat>> {
         for _ in 0..CLAIM_TRIES {
-            let lock = LockFile::open(&path)?;
-            if try_lock(&lock.file, &path)? {
+            let lock = LockFile::open(path)?;
+            if try_lock(&lock.file, path)? {
                 let seat = Seat { name: name.clone(), lock };
                 if seat.is_current() {
                     return Ok(Some(seat));
@@ -94,7 +91,7 @@ impl Seats {
                 // The file was replaced between opening and locking it: try the new one.
                 continue;
             }
-            if !try_lock_shared(&lock.file, &path)? {
+            if !try_lock_shared(&lock.file, path)? {
                 return Ok(None);
             }
             // Only a looker was in the way, and it is gone by now.
@@ -103,15 +100,13 @@ impl Seats {
         Ok(None)
     }
 
-    /// Takes the one place of this kind (`wake`) beside the seat of `name`; `None` where another
-    /// process has it.
+    /// Takes the one place of this kind (`wake`, `poll`) beside the seat of `name`, as a seat is
+    /// claimed; `None` where another process has it.
     ///
     /// # Errors
     /// The lock file cannot be made or locked at all.
-    pub fn place_beside(&self, name: &MemberName, kind: &str) -> Result<Option<Place>> {
-        let path = self.folder.join(format!("{kind}-{}.lock", name.key()));
-        let lock = LockFile::open(&path)?;
-        Ok(try_lock(&lock.file, &path)?.then_some(Place { _lock: lock }))
+    pub fn place_beside(&self, name: &MemberName, kind: &str) -> Result<Option<Seat>> {
+        Seats::claim_at(&self.folder.join(format!("{kind}-{}.lock", name.key())), name)
     }
 
     /// Whether a session sits on the seat of `name`. A look takes a shared lock, so that lookers

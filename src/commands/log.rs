@@ -107,7 +107,7 @@ fn begin(text: &str, now: Time) -> Result<Time> {
 }
 
 /// The time of day on a terminal; date and time where the text goes elsewhere.
-fn clock(at: Time, plain: bool) -> String {
+pub(super) fn clock(at: Time, plain: bool) -> String {
     let Ok(at) = Timestamp::from_millisecond(at.0) else { return "?".to_owned() };
     let at = ZonedDateTime::new(at, TimeZone::system());
     let form = if plain { "%Y-%m-%d %H:%M:%S" } else { "%H:%M:%S" };

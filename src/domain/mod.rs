@@ -8,5 +8,7 @@ pub mod member;
 pub mod message;
 pub mod name;
 pub mod pattern;
+pub mod poll;
+pub mod question;
 pub mod task;
 pub mod time;

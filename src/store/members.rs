@@ -387,6 +387,10 @@ impl Tx<'_> {
             "UPDATE message SET about_id = ?2 WHERE about_id = ?1",
             "UPDATE member SET context_seen = max(context_seen,
                  (SELECT context_seen FROM member WHERE id = ?1)) WHERE id = ?2",
+            // What the poll daemon of the old name dealt with, that of the new one does not.
+            "UPDATE member SET polled_to = max(coalesce(member.polled_to, 0), old.polled_to)
+             FROM (SELECT polled_to FROM member WHERE id = ?1) AS old
+             WHERE id = ?2 AND old.polled_to IS NOT NULL",
         ] {
             conn.prepare_cached(sql)?.execute([old.0, new.0])?;
         }

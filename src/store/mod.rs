@@ -12,6 +12,7 @@ mod history;
 mod hooks;
 mod members;
 mod messages;
+mod polling;
 mod reservations;
 mod schema;
 mod table;
@@ -33,6 +34,7 @@ pub use self::{
     hooks::Waiting,
     members::{Joining, Member, Session},
     messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
+    polling::Polled,
     reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
 };

@@ -21,6 +21,7 @@ mod list_tasks;
 mod log;
 mod message_status;
 mod notices;
+mod poll;
 mod recipients;
 mod register;
 mod release_files;
@@ -41,6 +42,7 @@ use serde_json::{Map, Value};
 pub use self::{
     desk::{Agent, Answer, Desk, SharedStore, Who},
     list_members::MemberLine,
+    poll::{Dealt, Look, Watched},
 };
 use crate::{
     domain::{

@@ -6,11 +6,12 @@
 use super::Cx;
 use crate::{
     domain::{
-        id::{MemberId, TaskId},
+        id::{MemberId, MessageId, TaskId},
         message::Kind,
         name,
     },
     error::{Error, Result},
+    fault,
     store::{Event, Member, NewMessage},
 };
 
@@ -55,18 +56,30 @@ impl Cx<'_> {
             about,
             body: text,
         };
-        let id = self.tx.insert_message(&new, self.now)?;
+        self.post(&sender, member, &new)?;
+        self.effects.told.push(member.id);
+        Ok(())
+    }
+
+    /// Stores a message to one member that a program wrote.
+    pub(super) fn post(
+        &mut self,
+        sender: &Member,
+        member: &Member,
+        new: &NewMessage<'_>,
+    ) -> Result<MessageId> {
+        let id = self.tx.insert_message(new, self.now)?;
+        fault::point("after_insert");
         self.tx.deliver(id, sender.id, member.id)?;
         let event = Event {
-            actor: name::TEAM_TABLE,
+            actor: sender.name.as_str(),
             kind: "message.sent",
             message: Some(id),
-            task,
+            task: new.task,
             detail: None,
         };
         self.tx.log(self.now, &event)?;
-        self.effects.told.push(member.id);
         self.ring(&member.name);
-        Ok(())
+        Ok(id)
     }
 }

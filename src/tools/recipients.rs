@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub member: Member,
     pub state: State,
     /// The session that sits there now.
-    session: SessionId,
+    pub session: SessionId,
 }
 
 impl Cx<'_> {
@@ -66,7 +66,7 @@ impl Cx<'_> {
         Ok(found)
     }
 
-    fn unknown(&self, wanted: &str) -> Result<Error> {
+    pub(super) fn unknown(&self, wanted: &str) -> Result<Error> {
         let members = self.present()?;
         let names = members.iter().map(|found| found.member.name.as_str());
         let near = name::nearest(wanted, names)

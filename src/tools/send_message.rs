@@ -115,7 +115,7 @@ fn other_party(cx: &Cx<'_>, parent: MessageId) -> Result<Recipient> {
 }
 
 /// The member itself, or what it became with its last change of name.
-fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
+pub(super) fn now_called(cx: &Cx<'_>, member: MemberId) -> Result<Member> {
     let member = cx.tx.member(member)?;
     match member.moved_to {
         Some(moved_to) => cx.tx.member(moved_to),

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    event_loop,
+    event_loop, interrupted,
     ledger::{Ledger, Watched},
     lines::Lines,
     mcp::Server,
@@ -77,7 +77,7 @@ async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
             // Waiting calls end by the token; the others are quick.
             drop(tokio::time::timeout(GRACE, &mut service).await);
         }
-        () = signal() => {
+        () = interrupted() => {
             gone.cancel();
             drop(tokio::time::timeout(GRACE, &mut service).await);
         }
@@ -115,27 +115,6 @@ async fn give_back(queue: Arc<Queue>, ledger: Arc<Ledger>) {
         if let Err(err) = queue.settle(read, returned, GIVE_BACK).await {
             tracing::warn!("what never arrived could not be made unread yet: {err}");
         }
-    }
-}
-
-/// SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C.
-async fn signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
     }
 }
 

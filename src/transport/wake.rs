@@ -17,6 +17,7 @@ use super::queue::Queue;
 use crate::{
     error::{Error, Result},
     platform::{self, FileId},
+    store::Pulse,
     tools::{Agent, Answer, Desk, Job},
 };
 
@@ -41,7 +42,7 @@ pub async fn wait(
         }
         // The first look sits down, and so tells whose bell it is. The watch begins before the look
         // that counts, and so does the count of commits: what comes between is not missed.
-        let (watching, mut pulse) = {
+        let (watching, pulse) = {
             let desk = queue.desk().await;
             (bell.watch(desk.bell().unwrap_or(None)), desk.pulse())
         };
@@ -55,30 +56,16 @@ pub async fn wait(
         if !watching && bell.can_watch() && queue.desk().await.is_seated() {
             continue;
         }
-        loop {
-            let slow_look = Instant::now() + SLOW_LOOK;
-            tokio::select! {
-                () = bell.rung() => break,
-                () = stop.cancelled() => break,
-                () = sleep_until(deadline) => break,
-                () = sleep_until(slow_look) => {}
-            }
-            let now = queue.desk().await.pulse();
-            if now.is_none() {
-                // Another table: its bell is another file, too.
-                bell = Bell::default();
-                break;
-            }
-            if std::mem::replace(&mut pulse, now) != now {
-                break;
-            }
+        tokio::select! {
+            () = bell.rung_or_changed(queue, pulse, deadline) => {}
+            () = stop.cancelled() => {}
         }
     }
 }
 
 /// A watch on one file, while somebody waits; a standing one would slow every writer down.
 #[derive(Default)]
-struct Bell {
+pub struct Bell {
     path: Option<PathBuf>,
     /// Which file that is: a watch on a deleted one is worth nothing.
     id: Option<FileId>,
@@ -89,8 +76,33 @@ struct Bell {
 }
 
 impl Bell {
+    /// Waits until it rings, somebody has written to the table since `pulse`, or the time is up.
+    pub async fn rung_or_changed(
+        &mut self,
+        queue: &Queue,
+        pulse: Option<Pulse>,
+        deadline: Instant,
+    ) {
+        loop {
+            let slow_look = Instant::now() + SLOW_LOOK;
+            tokio::select! {
+                () = self.rung() => return,
+                () = sleep_until(deadline) => return,
+                () = sleep_until(slow_look) => {}
+            }
+            let now = queue.desk().await.pulse();
+            if now.is_none() {
+                // Another table: its bell is another file, too.
+                *self = Bell::default();
+            }
+            if now.is_none() || now != pulse {
+                return;
+            }
+        }
+    }
+
     /// Watches this file from now on. Returns whether it did so before.
-    fn watch(&mut self, path: Option<PathBuf>) -> bool {
+    pub fn watch(&mut self, path: Option<PathBuf>) -> bool {
         let id = path.as_deref().and_then(|path| platform::file_id(path).ok().flatten());
         if (&self.path, self.id) == (&path, id) {
             return self.watcher.is_some();

@@ -45,6 +45,9 @@ mod init_race;
 mod lifecycle;
 // How much of anything comes at once.
 mod limits;
+// The poll daemon.
+#[cfg(unix)]
+mod poll;
 // Many processes at one instant.
 #[cfg(unix)]
 mod race;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    super::{Cx, Effects, Me, log, sit::Seated},
+    super::{Cx, Effects, Me, lapse, log, sit::Seated},
     Asked, Desk, Who, opened,
 };
 use crate::{
@@ -14,8 +14,10 @@ use crate::{
         time::Time,
     },
     error::{Error, Kind, Result},
-    seat::{Place, WriteTurn},
+    seat::{Seat, Seats, WriteTurn},
     store::{Event, Handing, Pulse, Tx},
+    view::text::Front,
+    workspace::Workspace,
 };
 
 impl Desk {
@@ -44,7 +46,7 @@ impl Desk {
     }
 
     /// The one place to wait beside a member's session; `None` where another process has it.
-    pub fn wait_beside(&self, name: &MemberName) -> Result<Option<Place>> {
+    pub fn wait_beside(&self, name: &MemberName) -> Result<Option<Seat>> {
         self.seats.place_beside(name, "wake")
     }
 
@@ -106,7 +108,7 @@ impl Desk {
     ///
     /// # Errors
     /// What is wrong with the table, or with the look.
-    pub fn look<T>(&mut self, f: impl FnOnce(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+    pub fn look<T>(&mut self, f: impl FnOnce(&mut Cx<'_>) -> Result<T>) -> Result<Option<T>> {
         let now = self.now();
         if !self.table_exists() {
             return Ok(None);
@@ -122,25 +124,58 @@ impl Desk {
         }
         let mut shared = opened(&self.store);
         let Some(store) = shared.as_mut() else { return Ok(None) };
-        let (seats, workspace, front) = (&self.seats, &self.workspace, self.front);
-        store
-            .read(|tx| {
-                let human = tx
-                    .member_named(name::HUMAN)?
-                    .ok_or_else(|| Error::internal("the table has no member `human`"))?;
-                let me = Me {
-                    id: human.id,
-                    name: human.name,
-                    is_human: true,
-                    reads_as: SessionId::NOBODY,
-                    hands_as: SessionId::COMMAND_LINE,
-                    is_session: false,
-                    epoch: tx.epoch()?,
-                };
-                let effects = Effects::default();
-                f(&Cx { tx, now, me, seats, workspace, front, max_per_minute: 0, effects })
-            })
-            .map(Some)
+        let around = (&self.seats, &self.workspace, self.front);
+        store.read(|tx| f(&mut as_human(tx, around, now)?)).map(Some)
+    }
+
+    /// Changes the table as [`Desk::look`] looks at it: `f` says in whose name. `None` where there
+    /// is no table.
+    ///
+    /// # Errors
+    /// What is wrong with the table, or with the change.
+    pub fn act<T>(
+        &mut self,
+        turn: &WriteTurn,
+        f: impl FnOnce(&mut Cx<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let now = self.now();
+        if !self.table_exists() {
+            return Ok(None);
+        }
+        self.open(Some(turn), now)?;
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Ok(None) };
+        let around = (&self.seats, &self.workspace, self.front);
+        let looked = self.looked;
+        let done = store.write(|tx| {
+            let mut cx = as_human(tx, around, now)?;
+            let looked = lapse::some(&mut cx, looked)?;
+            let value = f(&mut cx)?;
+            Ok((value, cx.effects.ring, looked))
+        });
+        if done.as_ref().is_err_and(|err| err.kind() == Kind::Storage) {
+            // Another try is to find what is there then.
+            *shared = None;
+        }
+        let (value, ring, looked) = done?;
+        self.looked = looked;
+        for name in &ring {
+            self.seats.ring(name);
+        }
+        Ok(Some(value))
+    }
+
+    /// The place of the one poll daemon that a member may have; `None` where one runs.
+    ///
+    /// # Errors
+    /// The lock file cannot be made or locked at all.
+    pub fn claim_poll(&self, name: &MemberName) -> Result<Option<Seat>> {
+        self.seats.place_beside(name, "poll")
+    }
+
+    /// The bell of a member, made where it is missing.
+    pub fn bell_of(&self, name: &MemberName) -> Result<PathBuf> {
+        self.seats.bell(name)
     }
 
     /// Empties the table, with a copy of it first if asked for, and says how many messages it held.
@@ -192,6 +227,28 @@ impl Desk {
         }
         Ok(n_messages)
     }
+}
+
+/// What a command is given that nobody in particular asks for.
+fn as_human<'a>(
+    tx: &'a Tx<'a>,
+    (seats, workspace, front): (&'a Seats, &'a Workspace, Front),
+    now: Time,
+) -> Result<Cx<'a>> {
+    let human = tx
+        .member_named(name::HUMAN)?
+        .ok_or_else(|| Error::internal("the table has no member `human`"))?;
+    let me = Me {
+        id: human.id,
+        name: human.name,
+        is_human: true,
+        reads_as: SessionId::NOBODY,
+        hands_as: SessionId::COMMAND_LINE,
+        is_session: false,
+        epoch: tx.epoch()?,
+    };
+    let effects = Effects::default();
+    Ok(Cx { tx, now, me, seats, workspace, front, max_per_minute: 0, effects })
 }
 
 /// Writes down what was read, and what never arrived.

@@ -190,7 +190,7 @@ impl Desk {
         self.seated.is_none() && !self.has_left && self.table_exists()
     }
 
-    fn table_exists(&self) -> bool {
+    pub fn table_exists(&self) -> bool {
         self.workspace.table.exists()
     }
 

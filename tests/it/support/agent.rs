@@ -301,7 +301,8 @@ impl Agent {
         }
     }
 
-    fn exited(&mut self) -> Option<ExitStatus> {
+    /// How the process ended, if it has.
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
         }
