@@ -100,6 +100,7 @@ macro_rules! unread {
         "member_id = +?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
     };
 }
+pub(super) use unread;
 
 const UNREAD: &str = concat!(
     "SELECT sender_id FROM delivery WHERE ",

@@ -99,10 +99,8 @@ impl Tool for Announce {
         else {
             return Ok(nothing(None));
         };
-        let waiting = cx.tx.waiting(cx.me.id, session, limits::COUNT_STOPS_AT)?;
-        let last = waiting.last().map_or(MessageId(0), |message| message.id);
-        let is_new = |message: &&Waiting| message.id > before.announced_to;
-        let n_new = waiting.iter().filter(is_new).count();
+        let last = cx.tx.last_unread(cx.me.id, session)?.unwrap_or(MessageId(0));
+        let waiting = |known| cx.tx.waiting_behind(cx.me.id, session, known);
         let mut after = before;
         if moment != Moment::Idle
             && before.hook_at.is_none_or(|at| cx.now.since(at).0 >= STALE_AFTER || cx.now < at)
@@ -110,15 +108,15 @@ impl Tool for Announce {
             after.hook_at = Some(cx.now);
         }
         let told = match moment {
-            Moment::Working | Moment::Idle if n_new > 0 => {
+            Moment::Working | Moment::Idle if last > before.announced_to => {
                 after.announced_to = last;
-                let new: Vec<&Waiting> = waiting.iter().filter(is_new).collect();
-                announcement(&new, waiting.len() - n_new, cx.now)
+                let known = before.announced_to;
+                let n_before = cx.tx.count_waiting_to(cx.me.id, session, known)?;
+                announcement(&waiting(known)?, n_before, cx.now)
             }
             Moment::Stopping if last > before.held_to && !is_true(&params.stop_hook_active) => {
                 (after.announced_to, after.held_to) = (last, last);
-                let all: Vec<&Waiting> = waiting.iter().collect();
-                format!("before you stop: {}", announcement(&all, 0, cx.now))
+                format!("before you stop: {}", announcement(&waiting(MessageId(0))?, 0, cx.now))
             }
             _ => String::new(),
         };
@@ -130,8 +128,8 @@ impl Tool for Announce {
 }
 
 /// `2 unread messages: #41 from codex-1, 3 min ago; #42 from human, just now; 3 announced before.
-/// Call get_messages to read them.`
-fn announcement(new: &[&Waiting], n_before: usize, now: Time) -> String {
+/// Call get_messages to read.`
+fn announcement(new: &[Waiting], n_before: usize, now: Time) -> String {
     let count = new.len();
     let noun = if count == 1 { "message" } else { "messages" };
     let mut named: Vec<String> = new
@@ -139,8 +137,11 @@ fn announcement(new: &[&Waiting], n_before: usize, now: Time) -> String {
         .take(NAMED)
         .map(|it| format!("{} from {}, {}", it.id, it.sender, now.since(it.sent_at).ago()))
         .collect();
-    if count > NAMED {
-        named.push(format!("{} more", text::count(count - NAMED)));
+    match count {
+        0..=NAMED => {}
+        // The count stopped there.
+        limits::COUNT_STOPS_AT.. => named.push("and more".to_owned()),
+        _ => named.push(format!("{} more", count - NAMED)),
     }
     if n_before > 0 {
         named.push(format!("{} announced before", text::count(n_before)));
@@ -186,12 +187,10 @@ mod tests {
 
     #[test]
     fn the_first_messages_are_named_and_the_rest_is_counted() {
-        let all: Vec<Waiting> = (1..=8)
+        let all: Vec<Waiting> = (1..=100)
             .map(|n| Waiting { id: MessageId(n), sender: format!("ada-{n}"), sent_at: Time(0) })
             .collect();
-        let told = |n: usize, before: usize| {
-            announcement(&all.iter().take(n).collect::<Vec<_>>(), before, Time(60_000))
-        };
+        let told = |n: usize, before: usize| announcement(&all[..n], before, Time(60_000));
         assert_eq!(
             told(1, 0),
             "1 unread message for you: #1 from ada-1, 1 min ago. Call get_messages to read."
@@ -202,5 +201,6 @@ mod tests {
              announced before. Call get_messages to read."
         );
         assert!(told(8, 0).contains("#5 from ada-5, 1 min ago; 3 more."), "{}", told(8, 0));
+        assert!(told(100, 0).contains("#5 from ada-5, 1 min ago; and more."), "{}", told(100, 0));
     }
 }

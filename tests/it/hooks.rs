@@ -105,6 +105,28 @@ fn unread_mail_keeps_a_session_from_stopping_once() {
     }
 }
 
+/// Counts stop at 99; what comes behind so many is announced all the same.
+#[test]
+fn a_backlog_hides_nothing_new() {
+    let mut room = Room::new();
+    for _ in 0..120 {
+        room.write();
+    }
+    let told = room.hook("PostToolUse");
+    assert!(context(&told).contains("99+ unread messages for you: #1 from ada"), "{told}");
+    assert_eq!(room.hook("PostToolUse"), json!({}));
+    assert_eq!(room.hook("Stop")["decision"], "block");
+    let id = room.write();
+    let told = room.hook("PostToolUse");
+    assert!(
+        context(&told).contains(&format!("1 unread message for you: #{id} from ada")),
+        "{told}"
+    );
+    assert!(context(&told).contains("99+ announced before"), "{told}");
+    assert_eq!(room.hook("Stop")["decision"], "block");
+    assert_eq!(room.hook("Stop"), json!({}));
+}
+
 #[test]
 fn a_hook_is_in_no_list_and_says_nothing_of_the_session() {
     let place = Place::new();
