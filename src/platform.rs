@@ -141,9 +141,7 @@ pub fn parent_pid() -> Option<u32> {
 pub fn parent_of(pid: u32) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
-        // The name in parentheses may hold anything; the parent stands second behind it.
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
+        state_and_parent(pid).map(|(_, parent)| parent)
     }
     #[cfg(all(unix, not(target_os = "linux")))]
     {
@@ -158,6 +156,15 @@ pub fn parent_of(pid: u32) -> Option<u32> {
         let _unknown = pid;
         None
     }
+}
+
+/// The letter of a process's state, and who started it or took it over.
+#[cfg(target_os = "linux")]
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
 /// The processes above this one, the nearest first.
@@ -403,17 +410,13 @@ pub fn process(pid: u32) -> Option<Process> {
         const REAPERS: &[&str] = &["systemd", "init", "tini", "dumb-init", "docker-init"];
         let of = |pid: u32, name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
         let program = fs::read_link(of(pid, "exe")).ok()?;
-        let stat = fs::read_to_string(of(pid, "stat")).ok()?;
-        // The name in parentheses may hold anything.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let state = fields.next()?;
-        let parent: u32 = fields.next()?.parse().ok()?;
+        let (state, parent) = state_and_parent(pid)?;
         let parent_name = fs::read_to_string(of(parent, "comm")).unwrap_or_default();
         let shown = program.to_string_lossy();
         let there = shown.strip_suffix(" (deleted)").map(PathBuf::from);
         Some(Process {
             is_deleted: there.is_some(),
-            is_stopped: matches!(state, "T" | "t"),
+            is_stopped: matches!(state, 'T' | 't'),
             is_orphan: REAPERS.contains(&parent_name.trim_end()),
             program: there.unwrap_or(program),
         })
@@ -430,8 +433,23 @@ mod tests {
     use std::fs;
 
     use super::{
-        create_private_file, is_ours, make_private_dir, same_file, shell_word, write_atomic,
+        create_private_file, is_ours, make_private_dir, parent_of, parent_pid, process,
+        processes_above, same_file, shell_word, write_atomic,
     };
+
+    #[cfg(unix)]
+    #[test]
+    fn who_started_a_process_is_known() {
+        assert_eq!(parent_of(std::process::id()), parent_pid());
+        let above = processes_above();
+        assert!(above.first().is_none_or(|pid| Some(*pid) == parent_pid()), "{above:?}");
+        assert_eq!(parent_of(u32::MAX), None);
+        if cfg!(target_os = "linux") {
+            let ours = process(std::process::id()).unwrap();
+            assert_eq!(ours.program, std::env::current_exe().unwrap());
+            assert!(!ours.is_stopped && !ours.is_deleted);
+        }
+    }
 
     #[test]
     fn what_we_make_is_ours_and_private() {
