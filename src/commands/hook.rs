@@ -29,6 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_PER_SESSION: u32 = 20;
 /// The session may be at work: then a hook in it tells it of new mail first.
 const GRACE: Duration = Duration::from_secs(1);
+/// Who sits nowhere by then has no server here; behind its next turn another process waits.
+const SITS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 /// Claude Code wakes an idle session with what a background hook says on stderr where it ends so.
 /// Source: Claude Code 2.1.332.
 const WAKES: u8 = 2;
@@ -95,6 +97,7 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
     let client = platform::parent_pid();
     let job = Job::idle()?;
     let mut place = None;
+    let deadline = tokio::time::Instant::now() + SITS_DOWN_WITHIN;
     loop {
         tokio::time::sleep(GRACE).await;
         queue.desk().await.look_again();
@@ -102,8 +105,8 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
             Ok(answer) if !answer.body.is_empty() => return Ok(Some(answer.body)),
             // It sits nowhere yet, or not any more; or the table is in the way for now.
             Ok(_) => {}
-            Err(err) if matches!(err.kind(), Kind::NotFound) => {
-                if place.is_some() {
+            Err(err) if err.kind() == Kind::NotFound => {
+                if place.is_some() || tokio::time::Instant::now() >= deadline {
                     return Ok(None);
                 }
             }

@@ -294,8 +294,13 @@ fn a_waiting_process_ends_with_new_mail() {
     let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
     let waiting = run_hook(&place, "wake", &said);
     std::thread::sleep(Duration::from_millis(1_500));
-    // One process per session is enough.
-    let second = run_hook(&place, "wake", &said).wait_with_output().unwrap();
+    // One process per session is enough, and neither is in a writer's way.
+    let held = place.open();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut second = run_hook(&place, "wake", &said);
+    eventually("the second one ends", || second.try_wait().unwrap().is_some());
+    held.execute_batch("ROLLBACK").unwrap();
+    let second = second.wait_with_output().unwrap();
     assert!(second.status.success() && second.stderr.is_empty(), "{second:?}");
     let id = place.send("ada", "claude-1", "hello");
     let done = waiting.wait_with_output().unwrap();
@@ -313,6 +318,19 @@ fn a_waiting_process_ends_with_new_mail() {
     claude.wait_exit(super::PATIENCE);
     let done = waiting.wait_with_output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert_eq!(log(&place), "");
+}
+
+/// Each turn of a session without our server starts such a process.
+#[test]
+fn nobody_waits_beside_a_session_that_sits_nowhere() {
+    let place = Place::new();
+    place.ok(&["send", "--as", "ada", "human", "the table is there"]);
+    let begin = Instant::now();
+    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
+    let done = run_hook(&place, "wake", &said).wait_with_output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert!(begin.elapsed() > Duration::from_secs(5), "it may sit down a moment later");
     assert_eq!(log(&place), "");
 }
 
