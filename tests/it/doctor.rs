@@ -817,7 +817,7 @@ fn a_message_is_followed() {
     let output = project.says(
         &["doctor", "1"],
         "message",
-        "codex-1 sits there (active) and has not asked for it; no hook told it of it (no hook yet)",
+        "codex-1 sits there (active) and has not asked for it; no hook announced it (no hook yet)",
         "tell codex-1: call get_messages",
     );
     assert!(
