@@ -14,15 +14,17 @@ use crate::{
     error::{Error, Kind, Result},
     platform,
     tools::{Desk, Job, Who},
-    transport::{event_loop, queue::Queue},
+    transport::{
+        event_loop,
+        hook::{NOTHING_TO_SAY, answered},
+        queue::Queue,
+    },
     view::text::Front,
     workspace::Workspace,
 };
 
 /// What a hook hands over: a tool's input and output may be in it.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// A hook that is not answered by then has nothing to say.
-const PATIENCE: Duration = Duration::from_millis(25);
 /// A waiting process looks so often whether anybody has written to the table,
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// and after so many of these looks, whether its session is still there.
@@ -44,27 +46,21 @@ pub fn run(workspace: &Workspace, config: &Arc<Config>, out: &mut dyn io::Write)
     for_clients_only("hook")?;
     let told = said().and_then(|said| tell(said, workspace, config)).unwrap_or_else(|err| {
         workspace.note_hook_failure(&Time(config.now()).utc(), "hook", &err.explain());
-        String::new()
+        NOTHING_TO_SAY.to_owned()
     });
-    super::print(out, if told.is_empty() { "{}" } else { &told })?;
+    super::print(out, &told)?;
     Ok(0)
 }
 
 fn tell(said: Map<String, Value>, workspace: &Workspace, config: &Arc<Config>) -> Result<String> {
-    let Some(queue) = beside(&said, workspace, config) else { return Ok(String::new()) };
+    let Some(queue) = beside(&said, workspace, config) else {
+        return Ok(NOTHING_TO_SAY.to_owned());
+    };
     let job = Job::hook(said)?;
-    let done = event_loop()?.block_on(async {
-        tokio::time::timeout(PATIENCE, queue.call(&job, None, |_, _| {})).await
-    });
-    match done {
+    match event_loop()?.block_on(answered(queue.call(&job, None, |_, _| {}))) {
         // A client without our server, or whose server sits nowhere yet.
-        Ok(Err(err)) if err.kind() == Kind::NotFound => Ok(String::new()),
-        Ok(Err(err)) => Err(err),
-        Ok(Ok(answer)) => match answer.error {
-            Some(err) => Err(err),
-            None => Ok(answer.body),
-        },
-        Err(_) => Err(Error::busy("the table was busy; the next hook tells what is new")),
+        Err(err) if err.kind() == Kind::NotFound => Ok(NOTHING_TO_SAY.to_owned()),
+        told => told,
     }
 }
 

@@ -166,6 +166,8 @@ fn a_hook_that_fails_says_nothing_and_is_noted() {
     assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
     held.execute_batch("ROLLBACK").unwrap();
     eventually("that is noted, too", || log(&room.place).lines().count() == 3);
+    let noted = log(&room.place);
+    assert!(noted.contains("the table was busy; the next hook tells what is new"), "{noted}");
     // And the next one tells of it.
     let told = room.hook("PostToolUse");
     assert!(context(&told).contains(&format!("#{id} from ada")), "{told}");

@@ -20,6 +20,7 @@ use crate::{
         survey::{HookTrust, SURVEYS, Survey, hook_events},
     },
     domain::time::{Age, DAY, MINUTE, Time},
+    transport::hook::BUSY,
     view::{
         sanitize::{self, field},
         text,
@@ -122,7 +123,12 @@ impl Installed {
 }
 
 fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
-    let Some(last) = log.last() else { return };
+    let Some(last) = log.iter().rev().find(|line| !line.contains(BUSY)) else {
+        if !log.is_empty() {
+            report.note(AREA, format!("lately a hook said nothing, since {BUSY}"));
+        }
+        return;
+    };
     if time_of(last).is_some_and(|at| place.now.since(at) > Age(DAY)) {
         report.note(AREA, format!("the last failure of a hook in `{HOOK_LOG}` is over a day old"));
         return;
