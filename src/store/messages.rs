@@ -259,6 +259,12 @@ impl Tx<'_> {
         Ok(MessageId(id))
     }
 
+    /// The id of the first message that is there.
+    pub fn first_message(&self) -> Result<Option<MessageId>> {
+        let mut statement = self.conn.prepare_cached("SELECT min(id) FROM message")?;
+        Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(MessageId))
+    }
+
     /// The id of the last message.
     pub fn last_message(&self) -> Result<MessageId> {
         let mut statement = self.conn.prepare_cached("SELECT coalesce(max(id), 0) FROM message")?;

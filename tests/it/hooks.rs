@@ -79,6 +79,32 @@ fn a_message_is_announced_once_and_stays_unread() {
     assert_eq!(room.hook("Stop"), json!({}), "all is read");
 }
 
+/// Each event that `init` sets a hook at is one at which we have something to say.
+#[test]
+fn all_events_of_the_templates_are_known() {
+    let mut room = Room::new();
+    let templates = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")).unwrap();
+    let mut n_events = 0;
+    for path in templates.map(|entry| entry.unwrap().path()) {
+        if !path.to_string_lossy().ends_with(".hooks.json") {
+            continue;
+        }
+        let template: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        for event in template["hooks"].as_object().unwrap().keys() {
+            let id = room.write();
+            let told = room.hook(event).to_string();
+            assert!(
+                told.contains(&format!("#{id} from ada")),
+                "{} {event}: {told}",
+                path.display()
+            );
+            ok(room.bob.call("get_messages", json!({})));
+            n_events += 1;
+        }
+    }
+    assert!(n_events > 8, "{n_events}");
+}
+
 #[test]
 fn unread_mail_keeps_a_session_from_stopping_once() {
     let mut room = Room::new();
