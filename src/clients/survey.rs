@@ -57,6 +57,8 @@ pub struct Evidence<'a> {
 pub enum Verdict {
     /// It does; why.
     Starts(&'static str),
+    /// It does, whatever the project's file says: the person's own config names the server.
+    StartsAnyway,
     /// It does not, until somebody does this.
     Refuses {
         what: String,
@@ -191,7 +193,7 @@ fn claude(evidence: &Evidence<'_>) -> Verdict {
         return Verdict::CannotTell("its `.claude.json` is not there or cannot be read");
     }
     if here.iter().chain([&state]).any(|place| !under(place, &["mcpServers", KEY]).is_null()) {
-        return Verdict::Starts("its own config names the server");
+        return Verdict::StartsAnyway;
     }
     let trusts = |place: &Value| place["hasTrustDialogAccepted"] == true;
     if !here.iter().copied().chain(above).any(trusts) {
@@ -233,7 +235,7 @@ fn codex(evidence: &Evidence<'_>) -> Verdict {
     }
     let server = under(config, &["mcp_servers", KEY]);
     if !server.is_null() && server["enabled"] != false {
-        return Verdict::Starts("its own config names the server");
+        return Verdict::StartsAnyway;
     }
     let level = evidence
         .folders
@@ -386,7 +388,7 @@ mod tests {
         let evidence = Evidence { folders: &["/p".into()], above: &["/".into()], own, settings };
         let verdict = Survey::of(name).unwrap().judge(&evidence);
         let word = match verdict {
-            Verdict::Starts(_) => "starts",
+            Verdict::Starts(_) | Verdict::StartsAnyway => "starts",
             Verdict::Refuses { .. } => "refuses",
             Verdict::Waits { .. } => "waits",
             Verdict::CannotTell(_) => "?",

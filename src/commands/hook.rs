@@ -14,21 +14,25 @@ use crate::{
     error::{Error, Kind, Result},
     platform,
     tools::{Desk, Job, Who},
-    transport::{event_loop, queue::Queue},
+    transport::{
+        event_loop,
+        hook::{NOTHING_TO_SAY, answered},
+        queue::Queue,
+    },
     view::text::Front,
     workspace::Workspace,
 };
 
 /// What a hook hands over: a tool's input and output may be in it.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// A hook that is not answered by then has nothing to say.
-const PATIENCE: Duration = Duration::from_millis(25);
 /// A waiting process looks so often whether anybody has written to the table,
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// and after so many of these looks, whether its session is still there.
 const LOOKS_PER_SESSION: u32 = 20;
 /// The session may be at work: then a hook in it tells it of new mail first.
 const GRACE: Duration = Duration::from_secs(1);
+/// Who sits nowhere by then has no server here; behind its next turn another process waits.
+const SITS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 /// Claude Code wakes an idle session with what a background hook says on stderr where it ends so.
 /// Source: Claude Code 2.1.332.
 const WAKES: u8 = 2;
@@ -42,27 +46,21 @@ pub fn run(workspace: &Workspace, config: &Arc<Config>, out: &mut dyn io::Write)
     for_clients_only("hook")?;
     let told = said().and_then(|said| tell(said, workspace, config)).unwrap_or_else(|err| {
         workspace.note_hook_failure(&Time(config.now()).utc(), "hook", &err.explain());
-        String::new()
+        NOTHING_TO_SAY.to_owned()
     });
-    super::print(out, if told.is_empty() { "{}" } else { &told })?;
+    super::print(out, &told)?;
     Ok(0)
 }
 
 fn tell(said: Map<String, Value>, workspace: &Workspace, config: &Arc<Config>) -> Result<String> {
-    let Some(queue) = beside(&said, workspace, config) else { return Ok(String::new()) };
+    let Some(queue) = beside(&said, workspace, config) else {
+        return Ok(NOTHING_TO_SAY.to_owned());
+    };
     let job = Job::hook(said)?;
-    let done = event_loop()?.block_on(async {
-        tokio::time::timeout(PATIENCE, queue.call(&job, None, |_, _| {})).await
-    });
-    match done {
+    match event_loop()?.block_on(answered(queue.call(&job, None, |_, _| {}))) {
         // A client without our server, or whose server sits nowhere yet.
-        Ok(Err(err)) if err.kind() == Kind::NotFound => Ok(String::new()),
-        Ok(Err(err)) => Err(err),
-        Ok(Ok(answer)) => match answer.error {
-            Some(err) => Err(err),
-            None => Ok(answer.body),
-        },
-        Err(_) => Err(Error::busy("the table was busy; the next hook tells what is new")),
+        Err(err) if err.kind() == Kind::NotFound => Ok(NOTHING_TO_SAY.to_owned()),
+        told => told,
     }
 }
 
@@ -95,6 +93,7 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
     let client = platform::parent_pid();
     let job = Job::idle()?;
     let mut place = None;
+    let deadline = tokio::time::Instant::now() + SITS_DOWN_WITHIN;
     loop {
         tokio::time::sleep(GRACE).await;
         queue.desk().await.look_again();
@@ -102,8 +101,8 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
             Ok(answer) if !answer.body.is_empty() => return Ok(Some(answer.body)),
             // It sits nowhere yet, or not any more; or the table is in the way for now.
             Ok(_) => {}
-            Err(err) if matches!(err.kind(), Kind::NotFound) => {
-                if place.is_some() {
+            Err(err) if err.kind() == Kind::NotFound => {
+                if place.is_some() || tokio::time::Instant::now() >= deadline {
                     return Ok(None);
                 }
             }

@@ -6,17 +6,11 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use super::{Store, Tx, at, beside, companions, configure, file_id, schema};
-use crate::{
-    domain::{
-        id::{MessageId, SessionId},
-        time::Time,
-    },
-    error::{Error, Result},
-};
+use crate::error::{Error, Result};
 
 /// Faults that are told of at most.
 const FAULTS: usize = 5;
@@ -63,14 +57,6 @@ pub struct Condition {
     pub log_pages: Option<(i64, i64)>,
 }
 
-/// What hooks did in a session.
-#[derive(Debug, Clone, Copy)]
-pub struct Hooked {
-    pub last_at: Option<Time>,
-    /// The last message that a hook announced.
-    pub announced_to: MessageId,
-}
-
 impl Checkup {
     /// Opens a table without making or changing anything. `note` is where it is noted which log is
     /// the table's.
@@ -92,10 +78,8 @@ impl Checkup {
             Some(_) => LogState::Own,
         };
         let (store, copy) = match log {
-            LogState::Own => (open(path, path.as_os_str().as_encoded_bytes(), "mode=ro")?, None),
-            LogState::Absent | LogState::Others => {
-                (open(path, path.as_os_str().as_encoded_bytes(), "immutable=1")?, None)
-            }
+            LogState::Own => (open(path, "mode=ro")?, None),
+            LogState::Absent | LogState::Others => (open(path, "immutable=1")?, None),
             // The index would be made anew: that is done with a copy.
             LogState::Unindexed => {
                 let folder = tempfile::tempdir()
@@ -105,7 +89,7 @@ impl Checkup {
                     fs::copy(beside(path, suffix), beside(&copy, suffix))
                         .map_err(|err| Error::io("read", &beside(path, suffix), err))?;
                 }
-                (open(&copy, copy.as_os_str().as_encoded_bytes(), "mode=rw")?, Some(folder))
+                (open(&copy, "mode=rw")?, Some(folder))
             }
         };
         let is_fixed = log == LogState::Absent;
@@ -177,13 +161,13 @@ impl Checkup {
 
 /// `mode=ro` or the like; the path goes into an address, so all of it that could mean something
 /// there is escaped.
-fn open(path: &Path, bytes: &[u8], mode: &str) -> Result<Store> {
+fn open(path: &Path, mode: &str) -> Result<Store> {
     let Some(id) = file_id(path)? else { return Err(Error::needs_write()) };
     let mut address = String::from("file:");
     if cfg!(windows) {
         address.push('/');
     }
-    for byte in bytes {
+    for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'\\' if cfg!(windows) => address.push('/'),
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
@@ -211,27 +195,6 @@ fn open(path: &Path, bytes: &[u8], mode: &str) -> Result<Store> {
 impl Store {
     fn id_now(&self) -> Option<crate::platform::FileId> {
         file_id(&self.path).ok().flatten()
-    }
-}
-
-impl Tx<'_> {
-    /// What hooks did in a session.
-    pub fn hooked(&self, session: SessionId) -> Result<Option<Hooked>> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT hook_at, announced_to FROM session WHERE id = ?1")?;
-        let hooked = statement.query_row([session.0], |row| {
-            Ok(Hooked {
-                last_at: row.get::<_, Option<i64>>(0)?.map(Time),
-                announced_to: MessageId(row.get(1)?),
-            })
-        });
-        Ok(hooked.optional()?)
-    }
-
-    /// The id of the first message that is there.
-    pub fn first_message(&self) -> Result<Option<MessageId>> {
-        let mut statement = self.conn.prepare_cached("SELECT min(id) FROM message")?;
-        Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(MessageId))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::Tx;
+use super::{Tx, messages::unread};
 use crate::{
     domain::{
         id::{MemberId, MessageId, SessionId},
+        limits,
         time::Time,
     },
     error::Result,
@@ -30,27 +31,26 @@ pub struct Waiting {
     pub sent_at: Time,
 }
 
-/// By the one unread query; see `store::messages`.
-macro_rules! unread {
-    ($columns:literal, $rest:literal) => {
-        concat!(
-            "SELECT ",
-            $columns,
-            " WHERE member_id = +?1 AND read_at IS NULL
-                AND (handed_session IS NULL OR handed_session <> ?2) ",
-            $rest
-        )
-    };
-}
-
-const WAITING: &str = unread!(
-    "message_id, member.name, sent_at FROM delivery
-     JOIN message ON message.id = message_id
-     JOIN member ON member.id = delivery.sender_id",
-    "AND message_id > ?3 ORDER BY message_id LIMIT ?4 + 0"
+const LAST_UNREAD: &str = concat!(
+    "SELECT message_id FROM delivery WHERE ",
+    unread!(),
+    " ORDER BY message_id DESC LIMIT 1"
 );
 
-const NEWEST: &str = unread!("message_id FROM delivery", "ORDER BY message_id DESC LIMIT 1");
+const WAITING: &str = concat!(
+    "SELECT message_id, member.name, sent_at FROM delivery
+     JOIN message ON message.id = message_id
+     JOIN member ON member.id = delivery.sender_id
+     WHERE ",
+    unread!(),
+    " AND message_id > +?3 ORDER BY message_id LIMIT ?4 + 0"
+);
+
+const COUNT_WAITING: &str = concat!(
+    "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ",
+    unread!(),
+    " AND message_id <= +?3 LIMIT ?4 + 0)"
+);
 
 impl Tx<'_> {
     /// `None` where there is no such session.
@@ -82,25 +82,22 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// The newest unread message of a member, for the session that sits there.
-    pub fn newest_unread(&self, member: MemberId, session: SessionId) -> Result<Option<MessageId>> {
-        let mut statement = self.conn.prepare_cached(NEWEST)?;
-        let id = statement.query_row([member.0, session.0], |row| row.get(0)).optional()?;
-        Ok(id.map(MessageId))
+    /// The last unread message of a member, for the session that sits there.
+    pub fn last_unread(&self, member: MemberId, session: SessionId) -> Result<Option<MessageId>> {
+        let mut statement = self.conn.prepare_cached(LAST_UNREAD)?;
+        let last = statement.query_row([member.0, session.0], |row| row.get(0));
+        Ok(last.optional()?.map(MessageId))
     }
 
-    /// The oldest unread messages of a member behind `after`, for the session that sits there,
-    /// without bodies.
-    pub fn waiting(
+    /// The unread messages behind this one, without bodies; up to where counts stop.
+    pub fn waiting_behind(
         &self,
         member: MemberId,
         session: SessionId,
-        after: MessageId,
-        limit: usize,
+        known: MessageId,
     ) -> Result<Vec<Waiting>> {
         let mut statement = self.conn.prepare_cached(WAITING)?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = statement.query_map([member.0, session.0, after.0, limit], |row| {
+        let rows = statement.query_map([member.0, session.0, known.0, stop()], |row| {
             Ok(Waiting {
                 id: MessageId(row.get(0)?),
                 sender: row.get(1)?,
@@ -109,38 +106,54 @@ impl Tx<'_> {
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+
+    /// How many messages up to this one are unread; the count stops.
+    pub fn count_waiting_to(
+        &self,
+        member: MemberId,
+        session: SessionId,
+        known: MessageId,
+    ) -> Result<usize> {
+        let mut statement = self.conn.prepare_cached(COUNT_WAITING)?;
+        let count: i64 =
+            statement.query_row([member.0, session.0, known.0, stop()], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}
+
+fn stop() -> i64 {
+    i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use rusqlite::{Connection, StatementStatus};
 
-    use super::{NEWEST, WAITING};
+    use super::{COUNT_WAITING, LAST_UNREAD, WAITING};
 
     #[test]
     fn what_waits_is_found_in_the_index_of_unread_mail() {
         let conn = Connection::open_in_memory().unwrap();
         super::super::schema::migrate(&conn, 0).unwrap();
-        for sql in [WAITING, NEWEST] {
+        for (sql, given) in [
+            (LAST_UNREAD, &[1, 2][..]),
+            (WAITING, &[1, 2, 3, 100]),
+            (COUNT_WAITING, &[1, 2, 3, 100]),
+        ] {
+            let given = || rusqlite::params_from_iter(given);
             for _ in 0..3 {
                 let mut statement = conn.prepare_cached(sql).unwrap();
-                for at in 1..=statement.parameter_count() {
-                    statement.raw_bind_parameter(at, 1).unwrap();
-                }
-                statement.raw_query().next().unwrap();
-                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+                statement.query(given()).unwrap().next().unwrap();
+                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
             }
             let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            for at in 1..=explain.parameter_count() {
-                explain.raw_bind_parameter(at, 1).unwrap();
-            }
-            let mut rows = explain.raw_query();
-            let mut plan = Vec::new();
-            while let Some(row) = rows.next().unwrap() {
-                plan.push(row.get::<_, String>("detail").unwrap());
-            }
-            assert!(plan.iter().any(|step| step.contains("delivery_unread")), "{sql}: {plan:?}");
-            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {plan:?}");
+            let plan: Vec<String> = explain
+                .query_map(given(), |row| row.get("detail"))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(plan.iter().any(|step| step.contains("delivery_unread")), "{plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
         }
     }
 }

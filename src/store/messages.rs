@@ -100,6 +100,7 @@ macro_rules! unread {
         "member_id = +?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
     };
 }
+pub(super) use unread;
 
 const UNREAD: &str = concat!(
     "SELECT sender_id FROM delivery WHERE ",
@@ -256,6 +257,12 @@ impl Tx<'_> {
             ":now": now.0,
         })?;
         Ok(MessageId(id))
+    }
+
+    /// The id of the first message that is there.
+    pub fn first_message(&self) -> Result<Option<MessageId>> {
+        let mut statement = self.conn.prepare_cached("SELECT min(id) FROM message")?;
+        Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(MessageId))
     }
 
     /// The id of the last message.

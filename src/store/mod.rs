@@ -26,7 +26,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 pub use self::{
-    checkup::{Checkup, Condition, Hooked, LogState},
+    checkup::{Checkup, Condition, LogState},
     companions::beside,
     context::{ContextChange, ContextEntry},
     events::{Event, LogLine},

@@ -99,26 +99,20 @@ impl Tool for Announce {
         else {
             return Ok(nothing(None));
         };
+        let last = cx.tx.last_unread(cx.me.id, session)?.unwrap_or(MessageId(0));
+        let waiting = |known| cx.tx.waiting_behind(cx.me.id, session, known);
         let mut after = before;
         if moment != Moment::Idle
             && before.hook_at.is_none_or(|at| cx.now.since(at).0 >= STALE_AFTER || cx.now < at)
         {
             after.hook_at = Some(cx.now);
         }
-        let last = cx.tx.newest_unread(cx.me.id, session)?.unwrap_or(MessageId(0));
-        let waiting = |after| cx.tx.waiting(cx.me.id, session, after, limits::COUNT_STOPS_AT);
         let told = match moment {
             Moment::Working | Moment::Idle if last > before.announced_to => {
                 after.announced_to = last;
-                let new = waiting(before.announced_to)?;
-                let n_all = cx.tx.count_unread(cx.me.id, session)?;
-                // Both counts stop.
-                let n_before = match (n_all, new.len()) {
-                    (_, limits::COUNT_STOPS_AT) => 0,
-                    (limits::COUNT_STOPS_AT, _) => n_all,
-                    (n_all, n_new) => n_all.saturating_sub(n_new),
-                };
-                announcement(&new, n_before, cx.now)
+                let known = before.announced_to;
+                let n_before = cx.tx.count_waiting_to(cx.me.id, session, known)?;
+                announcement(&waiting(known)?, n_before, cx.now)
             }
             Moment::Stopping if last > before.held_to && !is_true(&params.stop_hook_active) => {
                 (after.announced_to, after.held_to) = (last, last);
@@ -134,7 +128,7 @@ impl Tool for Announce {
 }
 
 /// `2 unread messages: #41 from codex-1, 3 min ago; #42 from human, just now; 3 announced before.
-/// Call get_messages to read them.`
+/// Call get_messages to read.`
 fn announcement(new: &[Waiting], n_before: usize, now: Time) -> String {
     let count = new.len();
     let noun = if count == 1 { "message" } else { "messages" };
@@ -143,8 +137,11 @@ fn announcement(new: &[Waiting], n_before: usize, now: Time) -> String {
         .take(NAMED)
         .map(|it| format!("{} from {}, {}", it.id, it.sender, now.since(it.sent_at).ago()))
         .collect();
-    if count > NAMED {
-        named.push(format!("{} more", text::count(count - NAMED)));
+    match count {
+        0..=NAMED => {}
+        // The count stopped there.
+        limits::COUNT_STOPS_AT.. => named.push("and more".to_owned()),
+        _ => named.push(format!("{} more", count - NAMED)),
     }
     if n_before > 0 {
         named.push(format!("{} announced before", text::count(n_before)));
@@ -190,11 +187,10 @@ mod tests {
 
     #[test]
     fn the_first_messages_are_named_and_the_rest_is_counted() {
-        let all: Vec<Waiting> = (1..=8)
+        let all: Vec<Waiting> = (1..=100)
             .map(|n| Waiting { id: MessageId(n), sender: format!("ada-{n}"), sent_at: Time(0) })
             .collect();
-        let told =
-            |n: usize, before: usize| announcement(all.get(..n).unwrap(), before, Time(60_000));
+        let told = |n: usize, before: usize| announcement(&all[..n], before, Time(60_000));
         assert_eq!(
             told(1, 0),
             "1 unread message for you: #1 from ada-1, 1 min ago. Call get_messages to read."
@@ -205,5 +201,6 @@ mod tests {
              announced before. Call get_messages to read."
         );
         assert!(told(8, 0).contains("#5 from ada-5, 1 min ago; 3 more."), "{}", told(8, 0));
+        assert!(told(100, 0).contains("#5 from ada-5, 1 min ago; and more."), "{}", told(100, 0));
     }
 }

@@ -36,7 +36,7 @@ const READ_BYTES: usize = 8 * 1024;
 /// The transport. `R` and `W` are the client's ends.
 pub(super) struct Lines<R, W> {
     reader: R,
-    /// `None` once closed.
+    /// `None` once closed. Held while a line is written, so that no other one gets between.
     writer: Arc<Mutex<Option<W>>>,
     /// Counts the reads.
     ledger: Arc<Ledger>,
@@ -67,8 +67,8 @@ where
         }
     }
 
-    /// Reads on until the buffer begins with a whole line; its length, or `None` at the end. May be
-    /// dropped while it waits.
+    /// Reads on until the buffer begins with a whole line; its length, or `None` at the end. The
+    /// last line may lack its line end. May be dropped while it waits.
     async fn line(&mut self) -> Option<usize> {
         loop {
             let fresh = self.buffer.get(self.n_searched..).unwrap_or_default();
@@ -85,6 +85,7 @@ where
             }
             self.buffer.reserve(READ_BYTES);
             match self.reader.read_buf(&mut self.buffer).await {
+                Ok(0) if self.n_searched > 0 => return Some(self.n_searched),
                 Ok(0) => break,
                 Ok(_) => _ = self.ledger.reads.fetch_add(1, Ordering::Relaxed),
                 Err(err) => {
@@ -231,9 +232,15 @@ fn too_long() -> String {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
+    use std::sync::Arc;
 
-    use super::{JsonRpcMessage, Parsed, parse};
+    use rmcp::{
+        model::{ClientJsonRpcMessage, ClientRequest, RequestId},
+        transport::Transport as _,
+    };
+    use tokio_util::sync::CancellationToken;
+
+    use super::{JsonRpcMessage, LINE_BYTES, Ledger, Lines, Parsed, parse};
 
     fn message(line: &str) -> ClientJsonRpcMessage {
         match parse(line.as_bytes()) {
@@ -241,6 +248,44 @@ mod tests {
             Parsed::Nothing => panic!("passed over: {line}"),
             Parsed::Refused(_, err) => panic!("refused: {line}: {}", err.message),
         }
+    }
+
+    /// What a client says, until it closes its end, as the numbers of its requests.
+    fn received(said: &[u8]) -> Vec<RequestId> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let gone = CancellationToken::new();
+            let mut lines =
+                Lines::new(said, tokio::io::sink(), Arc::new(Ledger::default()), gone.clone());
+            let mut ids = Vec::new();
+            while let Some(message) = lines.receive().await {
+                let JsonRpcMessage::Request(request) = message else { panic!("{message:?}") };
+                ids.push(request.id);
+                assert!(!gone.is_cancelled(), "before the last message");
+            }
+            assert!(gone.is_cancelled());
+            ids
+        })
+    }
+
+    #[test]
+    fn lines_end_where_they_end() {
+        let ping = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let id = |id| RequestId::Number(id);
+        let both = format!("{}\n\n{}\r\n", ping(1), ping(2));
+        assert_eq!(received(both.as_bytes()), [id(1), id(2)]);
+        assert_eq!(
+            received(both.trim_end().as_bytes()),
+            [id(1), id(2)],
+            "the last without its end"
+        );
+        let torn = &both[..both.len() - 4];
+        assert_eq!(received(torn.as_bytes()), [id(1)], "a client that died in the middle");
+        assert_eq!(received(b""), []);
+        let mut long = vec![b'x'; LINE_BYTES + 1];
+        assert_eq!(received(&long), []);
+        long.extend(format!("x\n{}\n", ping(3)).into_bytes());
+        assert_eq!(received(&long), [id(3)], "what is too long is passed over");
     }
 
     /// The way for tool calls leads to what rmcp would have made of the line.

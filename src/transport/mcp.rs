@@ -23,7 +23,7 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ledger::Ledger, queue::Queue, wake};
+use super::{hook, ledger::Ledger, queue::Queue, wake};
 use crate::{
     config::{AgentEnv, Config},
     domain::{limits, name},
@@ -38,11 +38,6 @@ pub const INSTRUCTIONS: &str = include_str!("../../templates/instructions.txt");
 /// A session sits down so long after its client listed the tools, also without a call: it can be
 /// found and written to. Clients that only probe are gone by then.
 const SIT_DOWN_AFTER: Duration = Duration::from_secs(3);
-
-/// A hook that is not answered by then has nothing to say: the client waits for it at every step.
-const HOOK_PATIENCE: Duration = Duration::from_millis(25);
-/// What a client reads as that.
-const NOTHING_TO_SAY: &str = "{}";
 
 /// The MCP server of one client.
 #[derive(Clone)]
@@ -148,16 +143,14 @@ impl Server {
         }
         let what = format!("{} {}", self.agent(context).family, text("event"));
         let done = async { self.answer(&Job::hook(said)?, context).await };
-        let err = match tokio::time::timeout(HOOK_PATIENCE, done).await {
-            Ok(Ok(Answer { error: None, body, .. })) if !body.is_empty() => return body,
-            Ok(Ok(Answer { error: None, .. })) => return NOTHING_TO_SAY.to_owned(),
-            Ok(Ok(Answer { error: Some(err), .. }) | Err(err)) => err,
-            Err(_) => Error::busy("the table was busy; the next hook tells what is new"),
+        let err = match hook::answered(done).await {
+            Ok(told) => return told,
+            Err(err) => err,
         };
         // Whoever holds the desk may hold it for long.
         let queue = Arc::clone(&self.queue);
         tokio::spawn(async move { queue.note_hook_failure(&what, &err).await });
-        NOTHING_TO_SAY.to_owned()
+        hook::NOTHING_TO_SAY.to_owned()
     }
 
     async fn answer(

@@ -3,6 +3,7 @@
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
 //! rmcp.
 
+pub mod hook;
 mod ledger;
 mod lines;
 pub mod mcp;

@@ -12,6 +12,9 @@ use crate::{
     platform,
 };
 
+/// The name of the file, beside the table.
+pub const HOOK_LOG: &str = "hook.log";
+
 /// The log is cut to its newer half where it grows beyond this.
 const MOST_BYTES: u64 = 64 * 1024;
 /// A line is cut there.
@@ -20,7 +23,7 @@ const LINE_CHARS: usize = 500;
 impl Workspace {
     /// Where failures of hooks are noted: beside the table.
     pub fn hook_log(&self) -> PathBuf {
-        workspace_of(&self.table).unwrap_or(&self.seats).join("hook.log")
+        workspace_of(&self.table).unwrap_or(&self.seats).join(HOOK_LOG)
     }
 
     /// Notes a failure, in one line. What fails here is not told to anybody: the hook itself failed

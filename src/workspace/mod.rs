@@ -19,6 +19,7 @@ use std::{
 };
 
 pub use self::{
+    hook_log::HOOK_LOG,
     nearby::{Nearby, Whereabouts},
     reason::Reason,
 };

@@ -800,6 +800,16 @@ fn failures_of_hooks_are_shown() {
     );
     assert!(output.stdout.contains("codex Stop: first"), "{}", output.stdout);
     assert!(!output.stdout.contains('\u{1b}'));
+    let busy = "2027-01-15T07:59:30Z claude PostToolUse: the table was busy; the next hook tells \
+                what is new hint: try again\n";
+    project.write(".agent-comms/hook.log", &format!("{log}{busy}"));
+    project.finds("hooks", "a hook failed: `2027-01-15T07:59:00Z", "mend what it says");
+    project.write(".agent-comms/hook.log", busy);
+    project.is_well();
+    assert!(
+        project.table.ok(&["doctor"]).contains("- lately a hook said nothing, since the table")
+    );
+    project.write(".agent-comms/hook.log", log);
     project.later(25 * 60);
     project.is_well();
 }
@@ -817,7 +827,7 @@ fn a_message_is_followed() {
     let output = project.says(
         &["doctor", "1"],
         "message",
-        "codex-1 sits there (active) and has not asked for it; no hook told it of it (no hook yet)",
+        "codex-1 sits there (active) and has not asked for it; no hook announced it (no hook yet)",
         "tell codex-1: call get_messages",
     );
     assert!(

@@ -43,6 +43,9 @@ pub(super) struct Facts {
     name: Option<String>,
     /// Whether it starts the server here, in words.
     starts: String,
+    /// The person's own config of the client names our server.
+    #[serde(skip)]
+    has_own_config: bool,
 }
 
 pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<Facts> {
@@ -53,7 +56,7 @@ pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<
         let sits = rows.iter().any(|row| sits_here(row, survey, place));
         let checked = Check { place, survey, client: survey.client(), sits };
         let facts = checked.run(&own, report);
-        is_started |= facts.is_set_up || facts.starts == OWN_CONFIG;
+        is_started |= facts.is_set_up || facts.has_own_config;
         all.push(facts);
     }
     judge_names(&all, rows, report);
@@ -61,7 +64,6 @@ pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<
     if !is_started && !report.findings.iter().any(|finding| finding.area == AREA) {
         report.wrong(AREA, "no client starts team-table here", "run `team-table init`");
     }
-    all.retain(|facts| facts.is_set_up || Client::named(facts.client).is_some());
     all
 }
 
@@ -157,9 +159,7 @@ impl Check<'_> {
         let path = self.place.workspace.checkout.join(client.server_file().path);
         let file = read(&path, client.server_file().format, report);
         let entry = Entry::read(&file, client.section());
-        if entry.is_some() || Client::named(survey.name).is_some() {
-            self.judge_layout(&path, report);
-        }
+        self.judge_layout(&path, report);
         self.judge_ignored(report);
         let mut facts = Facts {
             client: survey.name,
@@ -170,12 +170,16 @@ impl Check<'_> {
             program: None,
             name: None,
             starts: String::new(),
+            has_own_config: false,
         };
         let verdict = survey.judge(&own.evidence());
+        facts.has_own_config = verdict == Verdict::StartsAnyway;
         let Some(entry) = entry else {
-            facts.starts = match verdict {
-                Verdict::Starts(OWN_CONFIG) => OWN_CONFIG.to_owned(),
-                _ => self.judge_absent(report).to_owned(),
+            facts.starts = if facts.has_own_config {
+                OWN_CONFIG.to_owned()
+            } else {
+                self.judge_absent(report);
+                "not set up here".to_owned()
             };
             return facts;
         };
@@ -231,10 +235,8 @@ impl Check<'_> {
     }
 
     /// A worktree may lack what its main checkout has.
-    fn judge_absent(&self, report: &mut Report) -> &'static str {
-        let Reason::MainCheckout { main, .. } = &self.place.workspace.reason else {
-            return "not set up here";
-        };
+    fn judge_absent(&self, report: &mut Report) {
+        let Reason::MainCheckout { main, .. } = &self.place.workspace.reason else { return };
         let file = read(
             &main.join(self.client.server_file().path),
             self.client.server_file().format,
@@ -252,7 +254,6 @@ impl Check<'_> {
                 format!("commit it, or copy it here from {}", field(&main.display().to_string())),
             );
         }
-        "not set up here"
     }
 
     fn judge_entry(&self, entry: &Entry, report: &mut Report) {
@@ -324,6 +325,7 @@ impl Check<'_> {
         }
         match verdict {
             Verdict::Starts(why) => why.to_owned(),
+            Verdict::StartsAnyway => OWN_CONFIG.to_owned(),
             Verdict::Refuses { what, todo } => {
                 report.wrong(AREA, what, todo);
                 "it does not start the server".to_owned()

@@ -4,14 +4,13 @@ use std::{
     fs::{self, File},
     io::{Read as _, Seek as _, SeekFrom},
     path::Path,
-    time::UNIX_EPOCH,
 };
 
-use jiff::{Timestamp, civil, tz::TimeZone};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    Place, Report,
+    Place, Report, changed_at,
     clients::{self, Own},
     members::Row,
 };
@@ -21,16 +20,16 @@ use crate::{
         survey::{HookTrust, SURVEYS, Survey, hook_events},
     },
     domain::time::{Age, DAY, MINUTE, Time},
+    transport::hook::BUSY,
     view::{
         sanitize::{self, field},
         text,
     },
+    workspace::HOOK_LOG,
 };
 
 pub(super) const AREA: &str = "hooks";
 
-/// The file in `.agent-comms/` to which hooks write what went wrong, a line each.
-const LOG: &str = "hook.log";
 /// So many of its last lines are shown, and of its end so many bytes are read.
 const LINES: usize = 3;
 const TAIL: u64 = 64 << 10;
@@ -124,9 +123,14 @@ impl Installed {
 }
 
 fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
-    let Some(last) = log.last() else { return };
+    let Some(last) = log.iter().rev().find(|line| !line.contains(BUSY)) else {
+        if !log.is_empty() {
+            report.note(AREA, format!("lately a hook said nothing, since {BUSY}"));
+        }
+        return;
+    };
     if time_of(last).is_some_and(|at| place.now.since(at) > Age(DAY)) {
-        report.note(AREA, format!("the last failure of a hook in `{LOG}` is over a day old"));
+        report.note(AREA, format!("the last failure of a hook in `{HOOK_LOG}` is over a day old"));
         return;
     }
     let path = place.workspace.hook_log();
@@ -139,19 +143,15 @@ fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
 }
 
 impl Facts {
-    pub(super) fn lines(&self, _: Time) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.installed.iter().map(Installed::line).collect();
         if lines.is_empty() {
             lines.push("none are installed".to_owned());
         }
-        lines.extend(self.log.iter().map(|line| format!("`{LOG}`: {}", sanitize::quote(line))));
+        lines
+            .extend(self.log.iter().map(|line| format!("`{HOOK_LOG}`: {}", sanitize::quote(line))));
         lines
     }
-}
-
-fn changed_at(path: &Path) -> Option<Time> {
-    let age = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(Time(i64::try_from(age.as_millis()).ok()?))
 }
 
 /// The last lines of a file that may be of any size and hold anything.
@@ -173,13 +173,8 @@ fn last_lines(path: &Path) -> Vec<String> {
     lines.iter().skip(lines.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
 }
 
-/// When a line says that it was written: as a time stamp, or as date and time of this place.
+/// When a line says that it was written.
 fn time_of(line: &str) -> Option<Time> {
-    let mut words = line.split_whitespace();
-    let first = words.next()?;
-    if let Ok(at) = first.parse::<Timestamp>() {
-        return Some(Time(at.as_millisecond()));
-    }
-    let at: civil::DateTime = format!("{first} {}", words.next()?).parse().ok()?;
-    Some(Time(at.to_zoned_datetime(TimeZone::system()).ok()?.timestamp().as_millisecond()))
+    let at: Timestamp = line.split_whitespace().next()?.parse().ok()?;
+    Some(Time(at.as_millisecond()))
 }

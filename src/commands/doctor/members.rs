@@ -97,7 +97,9 @@ pub(super) fn look(place: &Place<'_>, tx: &Tx<'_>) -> Result<Vec<Row>> {
 }
 
 pub(super) fn session(tx: &Tx<'_>, id: SessionId, seated: bool) -> Result<Option<Session>> {
-    let (Some(session), Some(hooked)) = (tx.session(id)?, tx.hooked(id)?) else { return Ok(None) };
+    let (Some(session), Some(hooks)) = (tx.session(id)?, tx.hook_marks(id)?) else {
+        return Ok(None);
+    };
     let process = Some(session.pid).filter(|_| seated).and_then(platform::process);
     Ok(Some(Session {
         id,
@@ -109,8 +111,8 @@ pub(super) fn session(tx: &Tx<'_>, id: SessionId, seated: bool) -> Result<Option
         checkout: session.checkout,
         branch: session.branch,
         began_at: session.began_at,
-        hook_at: hooked.last_at,
-        announced_to: hooked.announced_to,
+        hook_at: hooks.hook_at,
+        announced_to: hooks.announced_to,
         process: process.filter(is_ours).map(|process| Running {
             program: process.program.display().to_string(),
             is_deleted: process.is_deleted,

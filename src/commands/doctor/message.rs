@@ -47,7 +47,7 @@ struct Part {
     /// The client of that session.
     handed_to: Option<String>,
     read_at: Option<Time>,
-    /// A hook told the session that sits there of it.
+    /// A hook announced it to the session that sits there.
     announced: bool,
     #[serde(skip)]
     row: Option<usize>,
@@ -186,9 +186,9 @@ impl Facts {
         }
         let hooks = row.session.as_ref().map(|session| session.hooks(place.now));
         let heard = match (part.announced, hooks) {
-            (true, _) => "a hook told it of it".to_owned(),
-            (false, Some(hooks)) => format!("no hook told it of it ({hooks})"),
-            (false, None) => "no hook told it of it".to_owned(),
+            (true, _) => "a hook announced it".to_owned(),
+            (false, Some(hooks)) => format!("no hook announced it ({hooks})"),
+            (false, None) => "no hook announced it".to_owned(),
         };
         report.wrong(
             AREA,

@@ -11,7 +11,12 @@ mod members;
 mod message;
 mod table;
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
 
 use serde::Serialize;
 
@@ -258,11 +263,17 @@ fn as_text(facts: &Facts, report: &Report, now: Time) -> String {
             section(mail::AREA, mail::lines(inboxes, now));
         }
         section(clients::AREA, facts.clients.iter().map(clients::Facts::line).collect());
-        section(hooks::AREA, hooks.lines(now));
+        section(hooks::AREA, hooks.lines());
     }
     lines.push(match report.findings.len() {
         0 => "nothing wrong".to_owned(),
         n => text::counted(n, "finding"),
     });
     lines.join("\n")
+}
+
+/// When a file was written.
+fn changed_at(path: &Path) -> Option<Time> {
+    let age = fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Time(i64::try_from(age.as_millis()).ok()?))
 }

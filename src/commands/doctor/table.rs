@@ -1,10 +1,10 @@
 //! Which table it is, whether it is sound, and which others somebody may sit at instead.
 
-use std::{fs, path::Path, time::UNIX_EPOCH};
+use std::{fs, path::Path};
 
 use serde::Serialize;
 
-use super::{Place, Report};
+use super::{Place, Report, changed_at};
 use crate::{
     domain::time::{Age, DAY, Time},
     error::{Error, Kind},
@@ -296,11 +296,7 @@ impl Other {
 }
 
 fn other(nearby: &Nearby) -> Other {
-    let changed = |suffix: &str| {
-        let meta = fs::metadata(beside(&nearby.table, suffix)).ok()?;
-        let age = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(Time(i64::try_from(age.as_millis()).ok()?))
-    };
+    let changed = |suffix| changed_at(&beside(&nearby.table, suffix));
     Other {
         table: nearby.table.display().to_string(),
         place: nearby.place,

@@ -290,6 +290,10 @@ impl Desk {
         if matches!(self.who, Who::Named(_)) && job.only_looks {
             return false;
         }
+        // A process that waits looks often and mostly in vain: writers do not wait for it.
+        if !job.is_sign_of_life {
+            return false;
+        }
         // What was read may be written down a moment later, so that who looks into an empty inbox
         // does not wait for it; a session that is killed in between is given it again.
         let must_settle = match job.entry.access {

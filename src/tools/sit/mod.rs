@@ -203,8 +203,10 @@ impl Sitting<'_> {
             let served = tx.served_members()?.into_iter();
             let is_ours =
                 |pid: u32| platform::parent_of(pid).is_some_and(|parent| above.contains(&parent));
+            // The seat first: outside Linux another program is run to learn of a parent, and the
+            // process of a session that has ended may be anybody's by now.
             found = served
-                .filter(|(member, pid)| is_ours(*pid) && held(member))
+                .filter(|(member, pid)| held(member) && is_ours(*pid))
                 .map(|(member, _)| member)
                 .collect();
         }
