@@ -13,7 +13,9 @@ mod prose;
 mod sentence;
 
 use self::{
-    phrases::{DECISIONS, NEGATABLE_DECISIONS, QUESTIONS, REPORTS, SELF_ANSWERS, SUBSTRINGS},
+    phrases::{
+        DECISIONS, NEGATABLE_DECISIONS, QUESTIONS, REPORTS, RHETORIC, SELF_ANSWERS, SUBSTRINGS,
+    },
     sentence::{Sentence, sentences},
 };
 
@@ -46,7 +48,7 @@ pub fn asked(text: &str) -> Option<Asks> {
 }
 
 fn is_question(sentence: &Sentence) -> bool {
-    if REPORTS.iter().any(|it| sentence.has(it)) {
+    if REPORTS.iter().chain(RHETORIC.iter()).any(|it| sentence.has(it)) {
         return false;
     }
     sentence.has_mark || sentence.is_inverted() || QUESTIONS.iter().any(|it| sentence.has(it))

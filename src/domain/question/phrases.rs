@@ -37,11 +37,13 @@ pub(super) static QUESTIONS: Phrases = LazyLock::new(|| {
         "i|we need|want|have|like to know whether|if|which|what|how|who|when|where|why",
         "id|wed|would like|love to know",
         "wondering|wonder if|whether|which|what|how|why|who|when",
+        "^why|how does|do|did|is|are|was|were",
+        "^what does|do|did",
         "dont|cannot|cant know|tell whether|which to|i|we|should",
         "do not know whether|which to|i|we|should",
         // German
         "^^frage:",
-        "^^eine|kurze|noch frage",
+        "^^eine|kurze|kleine|noch frage|rückfrage",
         "^^soll|sollen|darf|dürfen|kann|können ich|wir",
         "^^kannst|könntest|könnt|möchtest|willst|wollt|hast|magst|würdest du|ihr",
         "^^können|könnten|möchten|würden sie",
@@ -61,8 +63,25 @@ pub(super) static QUESTIONS: Phrases = LazyLock::new(|| {
 /// Requests for a decision, whatever stands before them.
 pub(super) static DECISIONS: Phrases = LazyLock::new(|| {
     patterns(&[
-        "until|till|once|as you|someone|somebody|human approve|approves|confirm|confirms|decide|decides|agree|agrees|signoff|goahead|choose|chooses|say|says|tell|answer|reply|respond|give|gives|ok|okay",
+        "until|till|once|as you|someone|somebody|human approve|approves|confirm|confirms|decide|decides|agree|agrees|signoff|signsoff|goahead|choose|chooses|say|says|tell|answer|reply|respond|give|gives|ok|okay",
         "say the word",
+        "yours to decide|choose|make|pick|call|take",
+        "for you to decide|choose|approve|confirm|say",
+        "without .. word|answer|reply|input|decision from|by you|human|someone|somebody",
+        "blocked|stuck|stopped|paused|parked on|for|until|till you|your",
+        "cant|cannot|wont go|proceed|continue|start|move .. until|without you|your",
+        "torn between",
+        "on the fence",
+        "could use .. input|opinion|advice|view|decision|guidance",
+        "ja oder nein",
+        "was dir|euch ist lieber",
+        "ist dir|euch lieber",
+        "thoughts|feedback|opinions|comments|objections|suggestions|views|input .. welcome|appreciated",
+        "unless you|someone|somebody|anyone|anybody object|objects|disagree|disagrees|say|says|tell|tells|stop|stops|prefer|want",
+        "tell|let|give|ping|shout me|us .. otherwise|else",
+        "speak|object .. otherwise|else",
+        "bescheid sonst|ansonsten|andernfalls",
+        "meldet|melde euch|dich .. sonst|ansonsten",
         "just|only say yes|go|ok|okay|when|sayso",
         "before you|someone|somebody|human approve|confirm|decide|agree|say|answer",
         "until|till|once|before|after you|someone|somebody|we|human .. make|made|take|taken|have|reach .. decision|call|choice",
@@ -141,6 +160,8 @@ pub(super) static NEGATABLE_DECISIONS: Phrases = LazyLock::new(|| {
         "need|needs|require|await|awaiting|waiting|requesting|request|seeking|want|asking input|feedback|guidance|clarification|permission|confirmation|direction|advice",
         "need|needs|awaiting|waiting|want .. input|feedback|guidance|clarification|permission|confirmation|direction|answer|answers|ok|okay|word|opinion|call|pick|vote from|by you|human|someone|somebody|ada",
         "waiting for|on you|human",
+        "need|needs|require|await|awaiting|waiting|want|get|got|like for|a|an|your .. yes|go|nod|no",
+        "need|needs|have to know|hear that|which|whether|if|who|what|from|first|before",
         "need|needs|await|awaiting an|some answer|answers|guidance|clarification|advice",
         "approval|decision|goahead|signoff|verdict|consent|confirmation|clarification|choice .. needed|required|wanted|requested|pending|outstanding|missing",
         "your input|feedback|opinion|answer|reply|preference|vote|call|view|ok|okay|thoughts .. needed|required|wanted|requested|please|appreciated",
@@ -180,6 +201,8 @@ pub(super) static NEGATABLE_DECISIONS: Phrases = LazyLock::new(|| {
         "ihr entscheidet",
         "du|ihr|jemand|wir|mensch musst|müsst|muss|müssen|sollte|solltest .. entscheiden",
         "muss|sollte .. entschieden",
+        "brauche|brauchen|bräuchte|warte|warten .. ja|go|grünes|nicken",
+        "deine|eure|ihre meinung|einschätzung",
         "bescheid ob|welche|welcher|welches|welchen|wie|was|wann|wer|wo",
         "bescheid wenn ich|wir",
         "sag|sagt|sage|sagen mir|uns|bitte|sie .. ob|welche|welcher|welches|welchen|wie|was|wann|wer",
@@ -194,13 +217,18 @@ pub(super) static NEGATABLE_DECISIONS: Phrases = LazyLock::new(|| {
         "besoin .. accord|avis|feuvert|validation|approbation|décision|confirmation|réponse",
         "faut|faudrait .. accord|avis|feuvert|validation|décision",
         "jattends|attends|attente|attendons|attend .. accord|feuvert|réponse|décision|validation|avis|confirmation",
+        "jaimerais|aimerais|voudrais .. avis|accord|confirmation|validation",
+        "ton|votre avis$",
         "veuillez .. confirmer|choisir|décider|valider|trancher",
         "décide|décidez|tranche|tranchez|choisis|choisissez svp|stp|entre|si",
         // Spanish
         "por favor .. decide|decidid|decida|confirma|confirme|elige|elija|aprueba|apruebe|dime|indica",
         "dime|dígame|confírmame|confirmame|decidme|avísame|avisa|indícame si|cuál|qué|cómo",
+        "necesito|necesitamos que decidas|confirmes|apruebes|elijas|digas|decidáis|me",
         "necesito|necesitamos|espero|esperamos|esperando|espera .. aprobación|decisión|confirmación|vistobueno|respuesta|opinión|permiso",
         "decide|decides tú|usted",
+        "espera de .. respuesta|confirmación|aprobación|decisión|vistobueno",
+        "dame|danos .. opinión|vistobueno|confirmación|aprobación",
         // Portuguese and Italian
         "por favor .. decida|confirme|escolha|aprove",
         "fammi|fatemi sapere se|quale|cosa",
@@ -219,6 +247,12 @@ pub(super) const SUBSTRINGS: &[(&str, Asks)] = &[
     ("吗。", Asks::Question),
     ("嗎。", Asks::Question),
     ("教えてください", Asks::Question),
+    ("てよいか", Asks::Question),
+    ("てもよいか", Asks::Question),
+    ("是否可以", Asks::Question),
+    ("能否", Asks::Question),
+    ("要不要", Asks::Question),
+    ("好吗", Asks::Question),
     ("告诉我是否", Asks::Question),
     ("까요", Asks::Question),
     ("决定一下", Asks::Decision),
@@ -235,6 +269,16 @@ pub(super) const SUBSTRINGS: &[(&str, Asks)] = &[
     ("ご確認ください", Asks::Decision),
     ("承認してください", Asks::Decision),
     ("ご判断", Asks::Decision),
+    ("ご承認", Asks::Decision),
+    ("ご意見", Asks::Decision),
+    ("ご回答", Asks::Decision),
+    ("確認をお願い", Asks::Decision),
+    ("承認をお願い", Asks::Decision),
+    ("判断をお願い", Asks::Decision),
+    ("请告知", Asks::Decision),
+    ("请指示", Asks::Decision),
+    ("等你确认", Asks::Decision),
+    ("等待你的确认", Asks::Decision),
     ("결정해", Asks::Decision),
     ("확인해 주", Asks::Decision),
     ("승인해", Asks::Decision),
@@ -243,6 +287,22 @@ pub(super) const SUBSTRINGS: &[(&str, Asks)] = &[
 /// What a program says follows.
 pub(super) static REPORTS: Phrases = LazyLock::new(|| {
     patterns(&["prints|printed|logs|logged|outputs|prompts|stdout|stderr|warning|hint:"])
+});
+
+/// What has the form of a question and wants no answer.
+pub(super) static RHETORIC: Phrases = LazyLock::new(|| {
+    patterns(&[
+        "^^who would have",
+        "^^who knew",
+        "^guess what",
+        "^^isnt|arent it|that|they great|nice|lovely|funny|neat|cool|ironic",
+        "^^how cool|great|nice|neat|hard can|could|is",
+        "^^what could|can .. go wrong",
+        "^^wer hätte",
+        "^isnt it always",
+        "wondering|wondered .. in the end",
+        "in the end i|we",
+    ])
 });
 
 /// How a writer answers the own question.

@@ -17,6 +17,7 @@ const NEGATED_WITHIN: usize = 3;
 const JOINED: &[(&str, &str)] = &[
     ("go", "ahead"),
     ("sign", "off"),
+    ("signs", "off"),
     ("green", "light"),
     ("thumbs", "up"),
     ("say", "so"),

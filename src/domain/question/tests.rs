@@ -126,6 +126,19 @@ fn questions_and_decisions() {
         ("It prints: did you forget an underscore? Ignored for now.", None),
         ("Reviewers can see whether it works in the preview.", None),
         ("Ist erledigt, alle Fragen sind geklärt.", None),
+        ("I propose that we drop Windows 7. Thoughts welcome.", DECISION),
+        ("I merge tonight unless somebody objects.", DECISION),
+        ("If you know why, tell me, otherwise I leave it.", DECISION),
+        ("Falls das so sein soll, gib mir Bescheid, sonst ändere ich es.", DECISION),
+        ("One thing is odd: why does close() keep the handle.", QUESTION),
+        ("The release waits until someone signs off on it.", DECISION),
+        ("Both ways work; that one is yours to decide.", DECISION),
+        ("Cannot go on without a word from you on the licence.", DECISION),
+        ("The big run costs 90 dollars. Waiting for a go.", DECISION),
+        ("この方針でご承認をお願いします。", DECISION),
+        ("Who would have thought that a comma breaks it?", None),
+        ("Isn't it always DNS?", None),
+        ("I was wondering whether to split it, and in the end I did.", None),
     ];
     assert!(rows.len() >= 60, "{}", rows.len());
     let wrong: Vec<String> = rows
