@@ -346,6 +346,7 @@ impl Entry {
         joined.or_else(behind)
     }
 
+    /// What the entry sets a variable of the environment to.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.env.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }

@@ -1,4 +1,4 @@
-//! Who asks: MCP over stdio, the queue of calls, and waking who waits.
+//! Who asks: MCP over stdio and clients' hooks; the queue of calls, and waking who waits.
 //!
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
 //! rmcp.

@@ -238,6 +238,23 @@ fn another_table_where_somebody_sits_is_found() {
     assert!(shown.contains("another checkout of this repository (nobody sits there"), "{shown}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_path_stands_in_a_command_as_a_shell_takes_it() {
+    let project = Project::new();
+    let other = project.table.path().join("a b\u{1b}[2J/.agent-comms/comms.db");
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    let named = other.display().to_string();
+    let mut lost = project.table.session(&["--name", "lost"], "test", &[("TEAM_TABLE_DB", &named)]);
+    lost.call("broadcast", json!({"content": "is anybody here?"}));
+    for args in [&["doctor"][..], &["doctor", "1"]] {
+        let shown = project.table.run(args).stdout;
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+    let shown = project.table.run(&["doctor", "1"]).stdout;
+    assert!(one_line(&shown).contains("team-table doctor 1 --db-path '"), "{shown}");
+}
+
 #[test]
 fn a_table_that_somebody_wrote_to_lately_is_found() {
     let mut project = Project::new();

@@ -14,6 +14,7 @@ use crate::{
         time::{MINUTE, Time},
     },
     error::Result,
+    platform,
     store::{Checkup, Standing, Tx},
     view::{sanitize, text::Header},
     workspace::seats_of,
@@ -249,10 +250,12 @@ pub(super) fn missing(place: &Place<'_>, id: MessageId, report: &mut Report) {
     match elsewhere {
         Some(other) => {
             let table = other.table.display().to_string();
+            let word = platform::shell_word(&table);
+            let command = format!("team-table doctor {} --db-path {word}", id.0);
             report.wrong(
                 AREA,
                 format!("{there}; another table has one, {}", sanitize::field(&table)),
-                format!("run `team-table doctor {} --db-path {table}`", id.0),
+                format!("run {}", sanitize::field(&command)),
             );
         }
         None => report.wrong(

@@ -170,9 +170,8 @@ impl Facts {
     }
 
     fn judge_unreadable(&self, err: &Error, report: &mut Report) {
-        let fuser = || format!("find it with `fuser {}` and end it", self.table);
         match err.kind() {
-            Kind::Busy => report.wrong(AREA, err.to_string(), fuser()),
+            Kind::Busy => report.wrong(AREA, err.to_string(), self.find_program()),
             Kind::NeedsWrite => report.wrong(
                 AREA,
                 "the table was replaced or deleted while it was looked at",
@@ -216,9 +215,15 @@ impl Facts {
                     "its log has grown to {} MiB, since some program goes on reading",
                     self.log_bytes >> 20
                 ),
-                format!("find it with `fuser {}` and end it", self.table),
+                self.find_program(),
             );
         }
+    }
+
+    /// How to find the program that is in the way.
+    fn find_program(&self) -> String {
+        let command = format!("fuser {}", platform::shell_word(&self.table));
+        format!("find it with {} and end it", field(&command))
     }
 
     /// Nothing is in it, for all that is known.
@@ -265,7 +270,8 @@ impl Other {
                 field(&parent(&self.table))
             ),
             Whereabouts::Above | Whereabouts::Usual | Whereabouts::Variable => {
-                format!("start it again with `TEAM_TABLE_DB={}`", used.table)
+                let variable = format!("TEAM_TABLE_DB={}", platform::shell_word(&used.table));
+                format!("start it again with {}", field(&variable))
             }
         };
         report.wrong(AREA, format!("{who}, {table}, {}", self.whereabouts()), todo);

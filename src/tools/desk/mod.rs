@@ -331,19 +331,19 @@ impl Desk {
         let job = asked.job();
         let mut shared = opened(&self.store);
         let Some(store) = shared.as_mut() else { return Err(Error::needs_write()) };
+        let is_sign_of_life = job.is_none_or(|job| job.is_sign_of_life);
         let sitting = sit::Sitting {
             who: &self.who,
             seats: &self.seats,
             workspace: &self.workspace,
             only_looks: job.is_some_and(|job| job.only_looks),
             is_call: job.is_some(),
-            is_sign_of_life: job.is_none_or(|job| job.is_sign_of_life),
+            is_sign_of_life,
             had: self.had.as_ref(),
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
         let looked = self.looked;
-        let is_sign_of_life = job.is_none_or(|job| job.is_sign_of_life);
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
@@ -351,10 +351,10 @@ impl Desk {
                 Some(seated) => (seated.clone(), false),
                 None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),
             };
-            let is_stale = now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
+            let beats = is_sign_of_life && now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
             if writable {
                 settle(tx, seated.name.as_str(), confirm, give_back, now)?;
-                if is_stale && !new_seat && is_sign_of_life {
+                if beats && !new_seat {
                     tx.beat(seated.member, now)?;
                 }
             }
@@ -380,7 +380,7 @@ impl Desk {
             };
             let badge = badge(&cx, job)?;
             let heard = job.is_some_and(|job| !job.is_hook);
-            let beat = writable && (is_stale || new_seat);
+            let beat = writable && (beats || new_seat);
             let effects = cx.effects;
             Ok(Outcome {
                 reply,
