@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal as _, Read as _},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::{
     domain::time::Time,
     error::{Error, Kind, Result},
     platform,
-    tools::{Desk, Job, Who},
+    tools::{Desk, GAVE_UP, Job, Who},
     transport::{event_loop, queue::Queue},
     view::text::Front,
     workspace::Workspace,
@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_millis(25);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// and after so many of these looks, whether its session is still there.
 const LOOKS_PER_SESSION: u32 = 20;
+/// A session that is not found by then has no server of ours here, or none that can be told from
+/// another's: each of its turns would leave a process behind.
+const FOUND_WITHIN: Duration = Duration::from_secs(15);
 /// The session may be at work: then a hook in it tells it of new mail first.
 const GRACE: Duration = Duration::from_secs(1);
 /// Claude Code wakes an idle session with what a background hook says on stderr where it ends so.
@@ -62,7 +65,7 @@ fn tell(said: Map<String, Value>, workspace: &Workspace, config: &Arc<Config>) -
             Some(err) => Err(err),
             None => Ok(answer.body),
         },
-        Err(_) => Err(Error::busy("the table was busy; the next hook tells what is new")),
+        Err(_) => Err(Error::busy(GAVE_UP)),
     }
 }
 
@@ -94,10 +97,19 @@ pub fn wake(workspace: &Workspace, config: &Arc<Config>) -> Result<u8> {
 async fn wait(queue: &Queue) -> Result<Option<String>> {
     let client = platform::parent_pid();
     let job = Job::idle()?;
+    let began = Instant::now();
     let mut place = None;
     loop {
         tokio::time::sleep(GRACE).await;
-        queue.desk().await.look_again();
+        let before = {
+            let mut desk = queue.desk().await;
+            desk.look_again();
+            // Whoever waits makes no table where somebody has just removed it.
+            if !desk.table_exists() {
+                return Ok(None);
+            }
+            desk.pulse()
+        };
         match queue.call(&job, None, |_, _| {}).await {
             Ok(answer) if !answer.body.is_empty() => return Ok(Some(answer.body)),
             // It sits nowhere yet, or not any more; or the table is in the way for now.
@@ -118,8 +130,12 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
                 let Some(taken) = desk.wait_beside(&name)? else { return Ok(None) };
                 place = Some(taken);
             }
-            desk.pulse()
+            // What somebody wrote during the look is looked at in the next one.
+            before.or_else(|| desk.pulse())
         };
+        if place.is_none() && began.elapsed() >= FOUND_WITHIN {
+            return Ok(None);
+        }
         for _ in 0..LOOKS_PER_SESSION {
             tokio::time::sleep(LOOK_EVERY).await;
             if platform::parent_pid() != client {

@@ -66,6 +66,9 @@ pub(super) struct Output {
     told: String,
 }
 
+/// Why a hook had nothing to say that was not answered in time.
+pub(crate) const GAVE_UP: &str = "the table was busy; the next hook tells what is new";
+
 /// The event of our own by which a waiting process asks.
 pub(super) const IDLE: &str = "Idle";
 
@@ -99,10 +102,9 @@ impl Tool for Announce {
         else {
             return Ok(nothing(None));
         };
-        let waiting = cx.tx.waiting(cx.me.id, session, limits::COUNT_STOPS_AT)?;
-        let last = waiting.last().map_or(MessageId(0), |message| message.id);
-        let is_new = |message: &&Waiting| message.id > before.announced_to;
-        let n_new = waiting.iter().filter(is_new).count();
+        // By the newest one: who has more unread than is counted hears of what is new, too.
+        let last = cx.tx.last_waiting(cx.me.id, session)?.unwrap_or(MessageId(0));
+        let waiting = |after| cx.tx.waiting(cx.me.id, session, after, limits::COUNT_STOPS_AT);
         let mut after = before;
         if moment != Moment::Idle
             && before.hook_at.is_none_or(|at| cx.now.since(at).0 >= STALE_AFTER || cx.now < at)
@@ -110,14 +112,15 @@ impl Tool for Announce {
             after.hook_at = Some(cx.now);
         }
         let told = match moment {
-            Moment::Working | Moment::Idle if n_new > 0 => {
+            Moment::Working | Moment::Idle if last > before.announced_to => {
                 after.announced_to = last;
-                let new: Vec<&Waiting> = waiting.iter().filter(is_new).collect();
-                announcement(&new, waiting.len() - n_new, cx.now)
+                let mut known = waiting(MessageId(0))?;
+                known.retain(|message| message.id <= before.announced_to);
+                announcement(&waiting(before.announced_to)?, known.len(), cx.now)
             }
             Moment::Stopping if last > before.held_to && !is_true(&params.stop_hook_active) => {
                 (after.announced_to, after.held_to) = (last, last);
-                let all: Vec<&Waiting> = waiting.iter().collect();
+                let all = waiting(MessageId(0))?;
                 format!("before you stop: {}", announcement(&all, 0, cx.now))
             }
             _ => String::new(),
@@ -131,7 +134,7 @@ impl Tool for Announce {
 
 /// `2 unread messages: #41 from codex-1, 3 min ago; #42 from human, just now; 3 announced before.
 /// Call get_messages to read them.`
-fn announcement(new: &[&Waiting], n_before: usize, now: Time) -> String {
+fn announcement(new: &[Waiting], n_before: usize, now: Time) -> String {
     let count = new.len();
     let noun = if count == 1 { "message" } else { "messages" };
     let mut named: Vec<String> = new
@@ -189,9 +192,7 @@ mod tests {
         let all: Vec<Waiting> = (1..=8)
             .map(|n| Waiting { id: MessageId(n), sender: format!("ada-{n}"), sent_at: Time(0) })
             .collect();
-        let told = |n: usize, before: usize| {
-            announcement(&all.iter().take(n).collect::<Vec<_>>(), before, Time(60_000))
-        };
+        let told = |n: usize, before: usize| announcement(&all[..n], before, Time(60_000));
         assert_eq!(
             told(1, 0),
             "1 unread message for you: #1 from ada-1, 1 min ago. Call get_messages to read."

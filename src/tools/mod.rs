@@ -38,6 +38,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+pub(crate) use self::announce::GAVE_UP;
 pub use self::{
     desk::{Agent, Answer, Desk, Who},
     list_members::MemberLine,

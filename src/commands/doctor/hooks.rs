@@ -21,6 +21,7 @@ use crate::{
         survey::{HookTrust, SURVEYS, Survey, hook_events},
     },
     domain::time::{Age, DAY, MINUTE, Time},
+    tools::GAVE_UP,
     view::{
         sanitize::{self, field},
         text,
@@ -127,6 +128,11 @@ fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
     let Some(last) = log.last() else { return };
     if time_of(last).is_some_and(|at| place.now.since(at) > Age(DAY)) {
         report.note(AREA, format!("the last failure of a hook in `{LOG}` is over a day old"));
+        return;
+    }
+    // Once or twice, that is how a hook is to be: it waits for nobody.
+    if log.len() < LINES && log.iter().all(|line| line.contains(GAVE_UP)) {
+        report.note(AREA, "a hook was not answered in time, since the table was busy");
         return;
     }
     let path = place.workspace.hook_log();
