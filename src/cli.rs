@@ -34,24 +34,46 @@ Begin with `team-table init` in a repository; agents then find the tools by them
 
 /// Runs the program and returns its exit code.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> u8 {
+    let argv: Vec<OsString> = argv.into_iter().collect();
     let done = Config::from_env().and_then(|config| {
         fault::arm(config.fault.as_deref());
         start_log(&config)?;
-        run(argv, &Arc::new(config))
+        run(&argv, &Arc::new(config))
     });
     match done {
         Ok(code) => code,
         Err(err) if is_broken_pipe(&err) => 0,
         Err(err) => {
             say(&format!("error: {}", commands::in_commands(&err.explain())));
-            err.exit_code()
+            if is_hook(&argv) { hook_failed() } else { err.exit_code() }
         }
     }
 }
 
-fn run(argv: impl IntoIterator<Item = OsString>, config: &Arc<Config>) -> Result<u8> {
+/// Whether a client runs this as one of its hooks, also where the rest of the line is wrong.
+fn is_hook(argv: &[OsString]) -> bool {
+    !io::stdin().is_terminal()
+        && tree()
+            .ignore_errors(true)
+            .try_get_matches_from(argv)
+            .is_ok_and(|matches| matches!(matches.subcommand_name(), Some("hook" | "wake")))
+}
+
+/// A hook that cannot even begin has nothing to say: by the exit code 2, which elsewhere means wrong
+/// usage, it would keep its session from stopping or wake it, again and again.
+fn hook_failed() -> u8 {
+    // A client that closed stdout does not read it.
+    let _unread = writeln!(io::stdout(), "{{}}");
+    0
+}
+
+fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
     let matches = match tree().try_get_matches_from(argv) {
         Ok(matches) => matches,
+        Err(err) if err.use_stderr() && is_hook(argv) => {
+            say(&err.to_string());
+            return Ok(hook_failed());
+        }
         Err(err) => {
             let code = u8::try_from(err.exit_code()).unwrap_or(2);
             err.print().map_err(|err| Error::internal("cannot print").source(err))?;

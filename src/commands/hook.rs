@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal as _, Read as _},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value};
@@ -31,7 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_PER_SESSION: u32 = 20;
 /// The session may be at work: then a hook in it tells it of new mail first.
 const GRACE: Duration = Duration::from_secs(1);
-/// Who sits nowhere by then has no server here; behind its next turn another process waits.
+/// A session that is not found by then has no server of ours here, or none that can be told from
+/// another's: each of its turns would leave a process behind.
 const SITS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 /// Claude Code wakes an idle session with what a background hook says on stderr where it ends so.
 /// Source: Claude Code 2.1.332.
@@ -92,20 +93,25 @@ pub fn wake(workspace: &Workspace, config: &Arc<Config>) -> Result<u8> {
 async fn wait(queue: &Queue) -> Result<Option<String>> {
     let client = platform::parent_pid();
     let job = Job::idle()?;
+    let began = Instant::now();
     let mut place = None;
-    let deadline = tokio::time::Instant::now() + SITS_DOWN_WITHIN;
     loop {
         tokio::time::sleep(GRACE).await;
-        queue.desk().await.look_again();
+        let before = {
+            let mut desk = queue.desk().await;
+            desk.look_again();
+            // Whoever waits makes no table where somebody has just removed it.
+            if !desk.table_exists() {
+                return Ok(None);
+            }
+            desk.pulse()
+        };
         match queue.call(&job, None, |_, _| {}).await {
             Ok(answer) if !answer.body.is_empty() => return Ok(Some(answer.body)),
             // It sits nowhere yet, or not any more; or the table is in the way for now.
             Ok(_) => {}
-            Err(err) if err.kind() == Kind::NotFound => {
-                if place.is_some() || tokio::time::Instant::now() >= deadline {
-                    return Ok(None);
-                }
-            }
+            Err(err) if err.kind() == Kind::NotFound && place.is_none() => {}
+            Err(err) if err.kind() == Kind::NotFound => return Ok(None),
             Err(err) if matches!(err.kind(), Kind::Busy | Kind::Storage) => {}
             Err(err) => return Err(err),
         }
@@ -117,8 +123,12 @@ async fn wait(queue: &Queue) -> Result<Option<String>> {
                 let Some(taken) = desk.wait_beside(&name)? else { return Ok(None) };
                 place = Some(taken);
             }
-            desk.pulse()
+            // What somebody wrote during the look is looked at in the next one.
+            before.or_else(|| desk.pulse())
         };
+        if place.is_none() && began.elapsed() >= SITS_DOWN_WITHIN {
+            return Ok(None);
+        }
         for _ in 0..LOOKS_PER_SESSION {
             tokio::time::sleep(LOOK_EVERY).await;
             if platform::parent_pid() != client {

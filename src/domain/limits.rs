@@ -18,6 +18,8 @@ pub const CAPABILITIES: usize = 20;
 pub const CAPABILITY_CHARS: usize = 64;
 /// Characters of a client's name, and of its version, as it tells them.
 pub const CLIENT_CHARS: usize = 64;
+/// Bytes of a client's id of a session.
+pub const SESSION_KEY_BYTES: usize = 128;
 /// Where counts of unread messages stop: they are shown as `99+`.
 pub const COUNT_STOPS_AT: usize = 100;
 /// Messages in one result, unless the caller asks for another number.

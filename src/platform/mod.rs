@@ -177,6 +177,19 @@ fn replace(target: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     file.persist(target).map(drop).map_err(|err| err.error)
 }
 
+/// What a file holds. What is no file, or has no end, is not read: a pipe would keep us waiting.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST_BYTES: u64 = 64 << 20;
+    let meta = fs::metadata(path)?;
+    if meta.is_file() && meta.len() > MOST_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    if !meta.is_file() && !meta.is_dir() {
+        return Err(io::Error::other("it is no file"));
+    }
+    fs::read(path)
+}
+
 /// The path behind all symbolic links of a path's last part, also where nothing is there yet.
 pub fn follow_links(path: &Path) -> Result<PathBuf> {
     let mut target = path.to_owned();

@@ -137,7 +137,7 @@ impl Server {
     async fn hook(&self, said: JsonObject, context: &RequestContext<RoleServer>) -> String {
         let text =
             |key: &str| said.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
-        if !text("session_id").is_empty() {
+        if is_session_key(text("session_id")) {
             let mut told = self.told_session.lock().unwrap_or_else(PoisonError::into_inner);
             *told = Some(text("session_id").to_owned());
         }
@@ -160,8 +160,9 @@ impl Server {
     ) -> crate::error::Result<Answer> {
         let agent = self.agent(context);
         {
-            let (read, returned) = self.ledger.take();
             let mut desk = self.queue.desk().await;
+            // Not before: a hook whose patience ends while it waits for the desk would lose it.
+            let (read, returned) = self.ledger.take();
             desk.confirm_later(read);
             desk.give_back_later(returned);
         }
@@ -201,7 +202,8 @@ impl Server {
         let (client, client_version) = (bounded(client), bounded(client_version));
         let family = name::family(&client);
         let told = |key: &str| {
-            context.meta.0.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
+            let told = context.meta.0.get(key).and_then(serde_json::Value::as_str);
+            told.filter(|told| is_session_key(told)).map(str::to_owned)
         };
         let by_hook = self.told_session.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (key, parent_key) = match family.as_str() {
@@ -236,6 +238,13 @@ fn session_keys(
         }
         _ => (None, None),
     }
+}
+
+/// Whether a text can be a client's id of a session. A client that does not know the placeholder in
+/// a hook hands over the placeholder itself, as the id of each of its sessions.
+fn is_session_key(text: &str) -> bool {
+    (1..=limits::SESSION_KEY_BYTES).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
 }
 
 /// What a client says of itself is shown to all others: a long text would hide who else is there.

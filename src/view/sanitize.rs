@@ -4,7 +4,7 @@
 //! could steer a terminal or hide text become `\u{..}`; a backslash before `u{` is doubled, so that
 //! the rendering can be undone.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use crate::domain::limits;
 
@@ -25,6 +25,22 @@ pub fn json(text: &str) -> String {
         }
         shown
     })
+}
+
+/// One line of ours in which names of files may stand that nobody made harmless yet.
+pub fn line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            push_escape(&mut shown, c);
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// A body as it is shown: every line behind `| `, without a line end after the last.

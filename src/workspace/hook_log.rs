@@ -39,6 +39,10 @@ impl Workspace {
     fn try_note(&self, line: &str) -> Result<()> {
         let path = self.hook_log();
         let failed = |err: io::Error| Error::io("write to", &path, err);
+        // To open a pipe would wait for its reader, and a link may lead to any file of the user.
+        if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(Error::storage(format!("{} is no file", path.display())));
+        }
         let mut options = fs::OpenOptions::new();
         options.append(true);
         let mut log = match options.open(&path) {

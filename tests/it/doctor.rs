@@ -931,3 +931,28 @@ fn without_a_home_it_is_said_that_nobody_can_tell() {
     let shown = project.table.ok(&["doctor"]);
     assert_eq!(shown.matches("cannot tell whether it starts the server").count(), 2, "{shown}");
 }
+
+#[test]
+fn a_file_that_has_no_end_is_not_waited_for() {
+    let project = Project::new();
+    let file = project.table.path().join(".claude/settings.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RWXU).unwrap();
+    let output = project.table.run(&["doctor"]);
+    assert!(output.stdout.contains("it is no file"), "{}", output.stdout);
+}
+
+/// The name of a folder may be anybody's.
+#[test]
+fn nothing_steers_the_terminal() {
+    let mut project = Project::new();
+    let folder = project.table.path().join("a\u{1b}]0;x\u{7}b");
+    fs::create_dir(&folder).unwrap();
+    project.table.set("TEAM_TABLE_DB", &folder.join("x.db").display().to_string());
+    project.table.ok(&["send", "--as", "ada", "human", "hello"]);
+    for args in [["doctor"].as_slice(), &["doctor", "7"]] {
+        let output = project.table.run(args);
+        assert!(output.stdout.contains("a\\u{1b}]0;x\\u{7}b"), "{}", output.stdout);
+        assert!(!output.stdout.contains(['\u{1b}', '\u{7}']), "{}", output.stdout);
+    }
+}

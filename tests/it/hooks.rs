@@ -422,3 +422,245 @@ fn an_idle_codex_is_woken_by_its_own_server() {
     let joined = place.number("SELECT joined_at FROM member WHERE name = 'codex-1'");
     assert!(seen - joined < 5_000, "{seen} {joined}");
 }
+
+// --- What must not go wrong
+
+/// The exit code 2 would keep a session from stopping, or wake it, again and again.
+#[test]
+fn a_hook_that_cannot_begin_neither_holds_nor_wakes() {
+    let place = Place::new();
+    let folder = place.path().display().to_string();
+    let said = json!({"session_id": "g1", "hook_event_name": "AfterAgent"}).to_string();
+    for command in ["hook", "wake"] {
+        for (name, value) in
+            [("TEAM_TABLE_DB", folder.as_str()), ("TEAM_TABLE_MAX_PER_MINUTE", "x")]
+        {
+            let mut run = place.command(&[command]);
+            run.env(name, value);
+            let done = finish(run);
+            assert_eq!((done.code, done.stdout.as_str()), (Some(0), "{}\n"), "{command} {name}");
+            assert!(done.stderr.contains(name), "{done:?}");
+        }
+        let mut run = place.command(&[command, "more"]);
+        write(&place.path().join("said"), said.as_bytes());
+        run.stdin(fs::File::open(place.path().join("said")).unwrap());
+        assert_eq!(finish(run).code, Some(0), "{command}");
+    }
+    // Others are told.
+    assert_eq!(place.run(&["inbox", "more"]).code, Some(2));
+}
+
+/// What cannot be an id is nobody's: else it would be that of all sessions of a client.
+#[test]
+fn a_placeholder_is_no_session() {
+    let place = Place::new();
+    let start = |key: &str| {
+        let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
+        claude.initialize("claude-code");
+        ok(claude.call("register", json!({})));
+        claude
+    };
+    let prompt = |id: &str| json!({"event": "UserPromptSubmit", "session_id": id});
+    let mut first = start("k1");
+    hook(&mut first, prompt("${session_id}"));
+    first.close_stdin();
+    first.wait_exit(super::PATIENCE);
+    place.send("ada", "claude-1", "hello");
+    let mut second = start("k2");
+    for id in ["${session_id}", "", "a b", "a\0", "\u{202e}", &"x".repeat(200_000)] {
+        assert_eq!(hook(&mut second, prompt(id)), json!({}));
+    }
+    assert_eq!(name_in(&ok(second.call("register", json!({})))), "claude-2");
+    assert_eq!(place.texts("SELECT key FROM member_key ORDER BY key"), ["k1", "k2"]);
+}
+
+/// The session sat at another name until its first hook told whose it is.
+#[test]
+fn a_continued_session_takes_its_mail_along() {
+    let place = Place::new();
+    let start = |key: &str| {
+        let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
+        claude.initialize("claude-code");
+        claude
+    };
+    let mut first = start("real");
+    ok(first.call("register", json!({})));
+    first.close_stdin();
+    first.wait_exit(super::PATIENCE);
+    let agents = || place.texts("SELECT name FROM member WHERE name LIKE 'claude%' ORDER BY name");
+    let mut again = start("startup");
+    again.request("tools/list", json!({}));
+    eventually("it sits down", || agents() == ["claude-1", "claude-2"]);
+    place.send("ada", "claude-2", "hello");
+    let prompt = json!({"event": "UserPromptSubmit", "session_id": "real"});
+    assert!(context(&hook(&mut again, prompt)).contains("1 unread message"));
+    let inbox = ok(again.call("get_messages", json!({})));
+    assert!(inbox.starts_with("you are `claude-1` again") && inbox.contains("| hello"), "{inbox}");
+    let moved = "SELECT now.name FROM member JOIN member now ON now.id = member.moved_to";
+    assert_eq!(place.texts(moved), ["claude-1"], "who writes to the other name is told");
+    // One whose hooks tell the same id, or that has none, stays.
+    let mut other = start("other");
+    other.request("tools/list", json!({}));
+    let sits = "SELECT count(*) FROM session WHERE key = 'other'";
+    eventually("it sits down", || place.number(sits) == 1);
+    let text = ok(other.call("list_members", json!({})));
+    assert!(text.starts_with("you are `claude-3`"), "{text}");
+}
+
+#[test]
+fn what_is_new_behind_a_backlog_is_announced() {
+    let mut room = Room::new();
+    for _ in 0..105 {
+        room.write();
+    }
+    assert!(context(&room.hook("PostToolUse")).contains("99+ unread messages"));
+    assert_eq!(room.hook("Stop")["decision"], "block");
+    assert_eq!(room.hook("PostToolUse"), json!({}));
+    let id = room.write();
+    let told = room.hook("PostToolUse");
+    let words = format!("1 unread message for you: #{id} from ada, just now; 99+ announced before");
+    assert!(context(&told).contains(&words), "{told}");
+    assert_eq!(room.hook("Stop")["decision"], "block");
+    assert_eq!(room.hook("Stop"), json!({}));
+}
+
+/// Calls in parallel, a table that is in the way for a moment, and a hook in between.
+#[test]
+fn a_hook_that_gives_up_forgets_nothing_that_was_read() {
+    let mut room = Room::new();
+    let id = room.write();
+    let held = room.place.open();
+    held.busy_timeout(Duration::ZERO).unwrap();
+    let stop = || while held.execute_batch("BEGIN IMMEDIATE").is_err() {};
+    let mut was_between = false;
+    for _ in 0..20 {
+        stop();
+        let inbox = room.bob.post_call("get_messages", json!({}));
+        let calls: Vec<u64> = (0..300)
+            .map(|n| room.bob.post_call("create_task", json!({"title": format!("task {n}")})))
+            .collect();
+        std::thread::sleep(Duration::from_millis(100));
+        held.execute_batch("ROLLBACK").unwrap();
+        // Its reply is there, and those of the others are not.
+        ok(room.bob.wait(inbox, super::PATIENCE));
+        stop();
+        let last = *calls.last().unwrap();
+        was_between = room.bob.try_wait(last, Duration::from_millis(100)).is_err();
+        if was_between {
+            assert_eq!(room.hook("PostToolUse"), json!({}));
+        }
+        held.execute_batch("ROLLBACK").unwrap();
+        if was_between {
+            room.bob.wait(last, super::PATIENCE);
+            break;
+        }
+        for call in calls {
+            room.bob.try_wait(call, super::PATIENCE).ok();
+        }
+        room.write();
+    }
+    assert!(was_between, "the hook never came in between");
+    ok(room.bob.call("heartbeat", json!({})));
+    eventually("what was read counts as read", || {
+        let sql =
+            format!("SELECT count(*) FROM delivery WHERE message_id >= {id} AND read_at IS NULL");
+        room.place.number(&sql) == 0
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_is_no_file_stops_nobody() {
+    let mut room = Room::new();
+    let (log, other) = (room.place.comms().join("hook.log"), room.place.path().join("other"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &log, rustix::fs::Mode::RWXU).unwrap();
+    assert_eq!(hook(&mut room.bob, json!({})), json!({}));
+    ok(room.bob.call("heartbeat", json!({})));
+    fs::remove_file(&log).unwrap();
+    write(&other, b"mine");
+    std::os::unix::fs::symlink(&other, &log).unwrap();
+    assert_eq!(hook(&mut room.bob, json!({})), json!({}));
+    ok(room.bob.call("heartbeat", json!({})));
+    assert_eq!(fs::read(&other).unwrap(), b"mine");
+}
+
+/// An agent that another one started in its shell has a client of its own, which is nearer.
+#[cfg(unix)]
+#[test]
+fn a_command_is_the_hook_of_the_nearest_client() {
+    let place = Place::new();
+    let mut outer = place.serve(&[], &[]);
+    outer.initialize("gemini-cli-mcp-client");
+    assert_eq!(name_in(&ok(outer.call("register", json!({})))), "gemini-1");
+    let hello = crate::support::faults::handshake().replace("tester", "gemini-cli-mcp-client");
+    let call = crate::support::faults::call(1, "register", &json!({}));
+    write(&place.path().join("session"), format!("{hello}{call}").as_bytes());
+    write(&place.path().join("said"), br#"{"session_id":"g2","hook_event_name":"AfterTool"}"#);
+    let script = r#"mkfifo pipe
+        "$0" serve <pipe >answers &
+        exec 3>pipe
+        cat session >&3
+        until grep -q gemini-2 answers; do sleep 0.05; done
+        "$0" send --as ada gemini-2 hello >/dev/null
+        "$0" hook <said"#;
+    let done = finish(place.command_of("sh", &["-c", script, crate::support::faults::PROGRAM]));
+    assert!(done.stdout.contains("#1 from ada"), "{done:?}");
+}
+
+#[test]
+fn a_waiting_process_makes_no_table() {
+    let place = Place::new();
+    let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", "s1")]);
+    claude.initialize("claude-code");
+    ok(claude.call("register", json!({})));
+    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
+    let waiting = run_hook(&place, "wake", &said);
+    std::thread::sleep(Duration::from_millis(1_500));
+    fs::remove_dir_all(place.comms()).unwrap();
+    let done = waiting.wait_with_output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert!(!place.comms().exists());
+}
+
+/// Each turn starts one: those of a client without our server would grow in number.
+#[test]
+fn a_waiting_process_without_a_session_ends() {
+    let place = Place::new();
+    place.send("ada", "human", "hello");
+    let waiting = run_hook(&place, "wake", &json!({"session_id": "s1", "hook_event_name": "Stop"}));
+    let begin = Instant::now();
+    let done = waiting.wait_with_output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+}
+
+/// What `codex` leaves running may hold its stderr, and it may say a lot.
+#[cfg(unix)]
+#[test]
+fn what_codex_says_last_is_noted_when_it_ends() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = Place::new();
+    let bin = place.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let script = "#!/bin/sh\nsleep 25 &\nhead -c 3000000 /dev/zero | tee /dev/stderr\n\
+                  printf '\\nno such thread\\n' >&2\nexit 3\n";
+    write(&bin.join("codex"), script.as_bytes());
+    fs::set_permissions(bin.join("codex"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let mut agent = place.serve(&["--wake"], &[("PATH", &path)]);
+    agent.initialize("codex-mcp-client");
+    let meta = json!({"threadId": "t1"});
+    let id = agent.post("tools/call", json!({"name": "register", "arguments": {}, "_meta": meta}));
+    ok(agent.wait(id, super::PATIENCE));
+    place.send("ada", "codex-1", "hello");
+    let begin = Instant::now();
+    while log(&place).is_empty() && begin.elapsed() < Duration::from_secs(15) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let said = log(&place);
+    assert!(
+        said.contains("codex queue: `codex queue` ended with exit status: 3: no such thread"),
+        "{said}"
+    );
+}

@@ -1,7 +1,7 @@
 //! What each client's files say: whether it starts our server here, which one, and as whom.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -123,7 +123,7 @@ pub(super) fn read(path: &Path, format: Format, report: &mut Report) -> Value {
         report.wrong(AREA, format!("{path} {what}"), "mend that place: its client may not read it");
         Value::Null
     };
-    match fs::read(path) {
+    match platform::read_file(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => {
                 value::parse(&text, format).unwrap_or_else(|fault| broken(report, at(&fault)))
@@ -138,6 +138,10 @@ pub(super) fn read(path: &Path, format: Format, report: &mut Report) -> Value {
             Value::Null
         }
     }
+}
+
+fn text_of(path: &Path) -> Option<String> {
+    String::from_utf8(platform::read_file(path).ok()?).ok()
 }
 
 fn at(fault: &clients::Fault) -> String {
@@ -201,7 +205,7 @@ impl Check<'_> {
 
     /// What the client itself will not take, and what two readers understand in two ways.
     fn judge_layout(&self, path: &Path, report: &mut Report) {
-        let Ok(text) = fs::read_to_string(path) else { return };
+        let Some(text) = text_of(path) else { return };
         let Ok(_) = value::parse(&text, self.client.server_file().format) else { return };
         let fault = self
             .client
@@ -277,8 +281,7 @@ impl Check<'_> {
             );
         }
         self.judge_table(entry, report);
-        if let Ok(text) =
-            fs::read_to_string(self.place.workspace.checkout.join(client.server_file().path))
+        if let Some(text) = text_of(&self.place.workspace.checkout.join(client.server_file().path))
             && let Ok(State::Extended(others)) = client.server_file().look(&text)
         {
             let others: Vec<String> = others.iter().map(|name| field(name)).collect();

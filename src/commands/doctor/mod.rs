@@ -26,7 +26,7 @@ use crate::{
     domain::{id::MessageId, time::Time},
     error::{Error, Result},
     store::Checkup,
-    view::text,
+    view::{sanitize, text},
     workspace::{Nearby, Workspace},
 };
 
@@ -269,6 +269,7 @@ fn as_text(facts: &Facts, report: &Report, now: Time) -> String {
         0 => "nothing wrong".to_owned(),
         n => text::counted(n, "finding"),
     });
+    let lines: Vec<_> = lines.iter().map(|line| sanitize::line(line)).collect();
     lines.join("\n")
 }
 

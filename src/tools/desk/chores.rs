@@ -64,6 +64,16 @@ impl Desk {
         self.workspace.note_hook_failure(&at, what, &err.explain());
     }
 
+    /// Whether there is a table to sit down at without making one, and reason to.
+    pub fn can_sit_down(&self) -> bool {
+        self.seated.is_none() && !self.has_left && self.table_exists()
+    }
+
+    /// Whether there is a table to look at.
+    pub fn table_exists(&self) -> bool {
+        self.workspace.table.exists()
+    }
+
     /// Sits down without a call, where a table is there.
     pub fn sit_down(&mut self, turn: &WriteTurn) -> Result<()> {
         if !self.can_sit_down() {

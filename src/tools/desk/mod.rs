@@ -185,15 +185,6 @@ impl Desk {
         self.seated.is_some()
     }
 
-    /// Whether there is a table to sit down at without making one, and reason to.
-    pub fn can_sit_down(&self) -> bool {
-        self.seated.is_none() && !self.has_left && self.table_exists()
-    }
-
-    pub fn table_exists(&self) -> bool {
-        self.workspace.table.exists()
-    }
-
     /// What the client told with its latest call. A key that comes with a later call moves the
     /// session to the member that it finds.
     pub fn identify(&mut self, now_known: &Agent) {
@@ -304,7 +295,9 @@ impl Desk {
             || must_settle
             || self.seated.as_ref().is_none_or(|seated| {
                 let is_stale = now.since(seated.beat_at).0 >= HEARTBEAT_STALE_AFTER;
-                seated.key_is_new || (is_stale && job.is_sign_of_life)
+                seated.key_is_new
+                    || seated.has_to_settle(&self.who)
+                    || (is_stale && job.is_sign_of_life)
             })
     }
 
@@ -346,7 +339,9 @@ impl Desk {
         let looked = self.looked;
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
-            let before = seated.as_ref().filter(|seated| seated.is_good(epoch));
+            let is_settled = |seated: &Seated| job.is_none() || !seated.has_to_settle(sitting.who);
+            let before =
+                seated.as_ref().filter(|seated| seated.is_good(epoch) && is_settled(seated));
             let (seated, new_seat) = match before {
                 Some(seated) => (seated.clone(), false),
                 None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),

@@ -25,6 +25,13 @@ impl Agent {
     pub(in crate::tools) fn tells_keys_with_calls(&self) -> bool {
         self.family == "codex"
     }
+
+    /// The key may be another one as soon as the session calls. With `--continue` the environment of
+    /// Claude Code tells an id that is not the session's; its hooks tell the right one. Source:
+    /// Claude Code 2.1.332.
+    pub(in crate::tools) fn may_tell_another_key(&self) -> bool {
+        self.family == "claude" || (self.key.is_none() && self.tells_keys_with_calls())
+    }
 }
 
 /// For whom a desk works.

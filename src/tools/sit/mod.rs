@@ -54,6 +54,12 @@ impl Seated {
         self.epoch == epoch && !self.key_is_new && self.is_current()
     }
 
+    /// The first call is there, and with it the key: whose seat this was is to be settled.
+    pub(super) fn has_to_settle(&self, who: &Who) -> bool {
+        let Who::Session { agent, .. } = who else { return false };
+        self.unsettled.is_some() && (agent.key.is_some() || !agent.tells_keys_with_calls())
+    }
+
     /// The same session on another member's seat.
     pub(super) fn moved_to(self, seat: Seat, member: MemberId) -> Seated {
         Seated { name: seat.name().clone(), seat: Some(Arc::new(seat)), member, ..self }
@@ -200,15 +206,20 @@ impl Sitting<'_> {
         };
         found.retain(held);
         if found.is_empty() {
-            let served = tx.served_members()?.into_iter();
-            let is_ours =
-                |pid: u32| platform::parent_of(pid).is_some_and(|parent| above.contains(&parent));
-            // The seat first: outside Linux another program is run to learn of a parent, and the
-            // process of a session that has ended may be anybody's by now.
-            found = served
-                .filter(|(member, pid)| held(member) && is_ours(*pid))
-                .map(|(member, _)| member)
+            // An agent may have started another one: the nearest client is the hook's own.
+            let distance = |pid: u32| {
+                let parent = platform::parent_of(pid)?;
+                above.iter().position(|it| *it == parent)
+            };
+            let mut served: Vec<(usize, Member)> = tx
+                .served_members()?
+                .into_iter()
+                .filter(|(member, _)| held(member))
+                .filter_map(|(member, pid)| Some((distance(pid)?, member)))
                 .collect();
+            let nearest = served.iter().map(|(distance, _)| *distance).min();
+            served.retain(|(distance, _)| Some(*distance) == nearest);
+            found = served.into_iter().map(|(_, member)| member).collect();
         }
         let [member] = found.as_slice() else {
             return Err(Error::not_found("no session here belongs to this hook"));

@@ -261,10 +261,10 @@ impl Place<'_> {
         let before = tx.member_named(name.as_str())?;
         let old_key = before.as_ref().map(|member| tx.last_key(member)).transpose()?.flatten();
         let is_own = by_right || self.is_key(old_key.as_ref()) || old_key.is_none();
-        let unsettled = if by_right || self.sitting.is_call || agent.key.is_some() {
+        let unsettled = if by_right || self.sitting.is_call || !agent.may_tell_another_key() {
             None
         } else {
-            self.unsettled(before.clone(), old_key)?
+            Some(self.unsettled(before.clone(), old_key)?)
         };
         let member = if let Some(before) = &before {
             if !is_own && unsettled.is_none() {
@@ -305,17 +305,14 @@ impl Place<'_> {
         &self,
         before: Option<Member>,
         old_key: Option<(String, Option<String>)>,
-    ) -> Result<Option<Unsettled>> {
-        if !self.agent.tells_keys_with_calls() {
-            return Ok(None);
-        }
+    ) -> Result<Unsettled> {
         let notice = before.as_ref().map(|member| self.old_seat(member)).transpose()?;
-        Ok(Some(Unsettled {
+        Ok(Unsettled {
             before,
             old_key,
             last_message: self.tx.last_message()?,
             notice: notice.unwrap_or_default(),
-        }))
+        })
     }
 
     /// Tells a session that another one sat here before it.
