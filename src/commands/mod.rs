@@ -9,6 +9,7 @@ mod receipt;
 pub mod reset;
 pub mod serve;
 pub mod status;
+pub mod token;
 pub mod tool;
 pub mod which;
 

@@ -10,3 +10,4 @@ pub mod name;
 pub mod pattern;
 pub mod task;
 pub mod time;
+pub mod token;

@@ -16,6 +16,7 @@ mod reservations;
 mod schema;
 mod table;
 mod tasks;
+mod tokens;
 
 use std::{
     path::{Path, PathBuf},
@@ -35,6 +36,7 @@ pub use self::{
     messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
     reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
+    tokens::Token,
 };
 use crate::{
     error::{Error, Kind, Result},

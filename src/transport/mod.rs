@@ -1,8 +1,10 @@
-//! Who asks: MCP over stdio, the queue of calls, and waking who waits.
+//! Who asks: MCP over stdio or the network, the queue of calls, and waking who waits.
 //!
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
-//! rmcp.
+//! rmcp and axum.
 
+#[cfg(feature = "http")]
+pub mod http;
 mod ledger;
 mod lines;
 pub mod mcp;

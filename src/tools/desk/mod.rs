@@ -64,6 +64,9 @@ impl Agent {
 pub enum Who {
     /// A session over MCP, with a seat of its own.
     Session { agent: Agent, wish: Option<MemberName> },
+    /// A member over the network, whose token or address says which one it is: that seat or none,
+    /// whatever its client's sessions are called.
+    Given { agent: Agent, name: MemberName },
     /// The person at the command line.
     Human,
     /// A command that speaks as a member by name.
@@ -221,7 +224,14 @@ impl Desk {
     /// What the client told with its latest call. A key that comes with a later call moves the
     /// session to the member that it finds.
     pub fn identify(&mut self, now_known: &Agent) {
-        let Who::Session { agent, .. } = &mut self.who else { return };
+        let agent = match &mut self.who {
+            Who::Session { agent, .. } => agent,
+            Who::Given { agent, .. } => {
+                *agent = Agent { key: None, parent_key: None, ..now_known.clone() };
+                return;
+            }
+            _ => return,
+        };
         if agent == now_known {
             return;
         }
@@ -361,6 +371,7 @@ impl Desk {
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
         let looked = self.looked;
+        let is_given = matches!(self.who, Who::Given { .. });
         let is_sign_of_life = job.is_none_or(|job| job.is_sign_of_life);
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
@@ -379,7 +390,7 @@ impl Desk {
             let mut cx = Cx {
                 tx,
                 now,
-                me: me(&seated, epoch),
+                me: Me { is_given, ..me(&seated, epoch) },
                 seats: sitting.seats,
                 workspace: sitting.workspace,
                 front,
@@ -456,7 +467,7 @@ impl Desk {
         if heard
             && std::mem::take(&mut self.introduce)
             && !effects.said_name
-            && matches!(self.who, Who::Session { .. })
+            && matches!(self.who, Who::Session { .. } | Who::Given { .. })
             && let Some(seated) = &self.seated
         {
             head.insert(0, format!("you are `{}`", seated.name));
@@ -477,6 +488,7 @@ fn me(seated: &Seated, epoch: i64) -> Me {
         reads_as: seated.reads_as,
         hands_as: seated.hands_as,
         is_session: seated.hands_as != SessionId::COMMAND_LINE,
+        is_given: false,
         epoch,
     }
 }

@@ -98,6 +98,14 @@ impl Sitting<'_> {
                     None => place.sit_down(),
                 }
             }
+            Who::Given { agent, name } => {
+                if !tx.is_writable() {
+                    return Err(Error::needs_write());
+                }
+                let wish = Some(name);
+                let place = Place { sitting: self, tx, agent, wish, epoch, now };
+                place.sit_on(name, before)
+            }
             Who::Human => {
                 let human = tx
                     .member_named(name::HUMAN)?
