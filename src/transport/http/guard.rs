@@ -22,7 +22,7 @@ use crate::view::sanitize;
 
 /// No text that a tool takes comes near it.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What this server may be called. Pages of others get at it by a name of their own that they let
 /// lead to this machine (DNS rebinding); so a name that nobody gave it is refused.
@@ -96,7 +96,7 @@ pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, next: N
     if !origins.all(|it| it.to_str().is_ok_and(|it| net.names.allows_origin(it, &host))) {
         return refuse(StatusCode::FORBIDDEN, "pages of other origins may not send requests");
     }
-    let mut request = match whole(request).await {
+    let mut request = match whole(request, net.body_time).await {
         Ok(request) => request,
         Err(response) => return *response,
     };
@@ -122,7 +122,7 @@ fn host(request: &Request) -> Result<Authority, Box<Response>> {
 }
 
 /// The request with all of its body there.
-async fn whole(request: Request) -> Result<Request, Box<Response>> {
+async fn whole(request: Request, time: Duration) -> Result<Request, Box<Response>> {
     let (parts, mut body) = request.into_parts();
     let refused = |status, text: &str| Err(Box::new(refuse(status, text)));
     if parts.method == Method::POST && !is_json(&parts.headers) {
@@ -136,7 +136,7 @@ async fn whole(request: Request) -> Result<Request, Box<Response>> {
     if body.size_hint().lower() > BODY_BYTES as u64 {
         return too_large();
     }
-    match timeout(BODY_TIME, collect(&mut body)).await {
+    match timeout(time, collect(&mut body)).await {
         Ok(Ok(Some(bytes))) => {
             let bytes = match surrogates::mend(&bytes) {
                 std::borrow::Cow::Borrowed(_) => Bytes::from(bytes),

@@ -82,6 +82,8 @@ struct Net {
     /// The address that is listened at is not this machine's alone.
     is_public: bool,
     names: Names,
+    /// A body has to be there by then.
+    body_time: Duration,
     slowdown: Slowdown,
     registry: Arc<Registry>,
     /// A signal came.
@@ -128,6 +130,7 @@ async fn run(
     platform::raise_file_limit();
 
     let stop = CancellationToken::new();
+    let body_time = config.hurried(guard::BODY_TIME);
     let registry = Arc::new(Registry::new(workspace, config, stop.clone()));
     let net = Arc::new(Net {
         looker,
@@ -135,6 +138,7 @@ async fn run(
         is_noting: Arc::default(),
         is_public,
         names: Names::new(&listening.host, address, &listening.names),
+        body_time,
         slowdown: Slowdown::default(),
         registry: Arc::clone(&registry),
         stop: stop.clone(),
