@@ -131,6 +131,8 @@ pub struct Desk {
     config: Arc<Config>,
     who: Who,
     front: Front,
+    /// The client is elsewhere, and not above this process.
+    is_remote: bool,
     seats: Seats,
     store: Option<Store>,
     seated: Option<Seated>,
@@ -180,6 +182,7 @@ impl Desk {
             config,
             who,
             front,
+            is_remote: false,
             seats,
             store: None,
             seated: None,
@@ -198,6 +201,12 @@ impl Desk {
     #[must_use]
     pub fn with_notices(self, notices: Vec<String>) -> Desk {
         Desk { notices, ..self }
+    }
+
+    /// For a client that comes over the network.
+    #[must_use]
+    pub fn remote(self) -> Desk {
+        Desk { is_remote: true, ..self }
     }
 
     pub fn now(&self) -> Time {
@@ -367,6 +376,7 @@ impl Desk {
             is_call: job.is_some(),
             is_sign_of_life: job.is_none_or(|job| job.is_sign_of_life),
             had: self.had.as_ref(),
+            is_remote: self.is_remote,
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);

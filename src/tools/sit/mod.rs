@@ -61,6 +61,10 @@ impl Seated {
 }
 
 /// What sitting down needs to know.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are facts that do not depend on each other"
+)]
 pub(super) struct Sitting<'a> {
     pub who: &'a Who,
     pub seats: &'a Seats,
@@ -73,6 +77,8 @@ pub(super) struct Sitting<'a> {
     pub is_sign_of_life: bool,
     /// The name that this very session had before it left.
     pub had: Option<&'a MemberName>,
+    /// It comes over the network.
+    pub is_remote: bool,
 }
 
 impl Sitting<'_> {

@@ -355,7 +355,9 @@ impl Place<'_> {
             client: self.agent.client.clone(),
             client_version: self.agent.client_version.clone(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
+            // The process of a server on the network is nobody's in particular: no client's hook may
+            // find its way by it.
+            pid: if self.sitting.is_remote { 0 } else { std::process::id() },
             checkout: self.sitting.workspace.checkout.display().to_string(),
             branch: self.sitting.workspace.branch.clone(),
             began_at: self.now,

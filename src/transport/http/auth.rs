@@ -33,7 +33,7 @@ use crate::{
 pub(super) struct Caller(pub Option<MemberName>);
 
 /// A wrong token is answered so much later,
-const FIRST_DELAY: Duration = Duration::from_millis(100);
+pub(super) const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// twice as much each time, up to this,
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// until none has come from there for so long.
@@ -55,26 +55,26 @@ pub(super) async fn has_tokens(looker: &Queue) -> Result<bool> {
 pub(super) async fn identify(
     State(net): State<Arc<Net>>,
     request: Request,
-    next: Next,
+    inner: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
     match caller(&net, &parts).await {
         Ok(caller) => {
             parts.extensions.insert(caller);
-            next.run(Request::from_parts(parts, body)).await
+            inner.run(Request::from_parts(parts, body)).await
         }
         Err(response) => *response,
     }
 }
 
 async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
-    let named = named(request.uri.query())
+    let wish = named(request.uri.query())
         .map_err(|text| Box::new(refuse(StatusCode::BAD_REQUEST, text)))?;
-    let shown = shown(&request.headers).map(|shown| shown.map(token::hash));
+    let hash = shown(&request.headers).map(token::hash);
     let look = net.looker.desk().await.look(|cx| {
-        let token = match &shown {
-            Some(Some(hash)) => cx.tx.token(hash)?,
-            _ => None,
+        let token = match &hash {
+            Some(hash) => cx.tx.token(hash)?,
+            None => None,
         };
         Ok((token, cx.tx.has_tokens()?))
     });
@@ -82,10 +82,10 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
         Ok(found) => found.unwrap_or((None, false)),
         Err(err) => return Err(Box::new(unreadable(&err))),
     };
-    match (shown, token) {
+    match (hash, token) {
         (Some(_), Some(token)) => {
             note(net, &token);
-            if named.is_some_and(|named| named != token.name) {
+            if wish.is_some_and(|name| name != token.name) {
                 let text = format!("the token is that of `{}`; leave `?name=` away", token.name);
                 return Err(Box::new(refuse(StatusCode::FORBIDDEN, text)));
             }
@@ -99,7 +99,7 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
         (None, _) if has_tokens || !is_local(net, request) => {
             Err(Box::new(unauthorized("Bearer realm=\"team-table\"")))
         }
-        (None, _) => Ok(Caller(named)),
+        (None, _) => Ok(Caller(wish)),
     }
 }
 
@@ -111,18 +111,18 @@ fn is_local(net: &Net, request: &Parts) -> bool {
     !net.is_public && to_loopback && from_loopback && !is_passed_on
 }
 
-/// The token that the request shows: `Some(None)` where it shows what is none.
-fn shown(headers: &HeaderMap) -> Option<Option<&str>> {
+/// The token that the request shows: an empty one, which is nobody's, where it shows what is none.
+fn shown(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let first = all.next()?;
     if all.next().is_some() {
-        return Some(None);
+        return Some("");
     }
     let token = first.to_str().ok().and_then(|text| {
         let (scheme, token) = text.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    Some(token.filter(|token| token.starts_with(token::PREFIX)))
+    Some(token.filter(|token| token.starts_with(token::PREFIX)).unwrap_or_default())
 }
 
 /// The name in the address, if there is one.
@@ -177,8 +177,9 @@ fn unauthorized(challenge: &'static str) -> Response {
 }
 
 /// Who shows wrong tokens waits longer each time. Right ones are never kept waiting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Slowdown {
+    first_delay: Duration,
     by_address: Mutex<HashMap<IpAddr, Wrong>>,
 }
 
@@ -189,13 +190,21 @@ struct Wrong {
 }
 
 impl Slowdown {
+    pub(super) fn new(first_delay: Duration) -> Slowdown {
+        Slowdown { first_delay, by_address: Mutex::default() }
+    }
+
     async fn wrong(&self, from: IpAddr) {
         let n = self.count(from, Instant::now());
         if n <= LOGGED {
             let from = sanitize::quote(&from.to_string());
             tracing::warn!("a wrong or revoked token came from {from} ({n} in a row)");
         }
-        sleep(delay(n)).await;
+        sleep(self.delay(n)).await;
+    }
+
+    fn delay(&self, n: u32) -> Duration {
+        self.first_delay.saturating_mul(1 << n.saturating_sub(1).min(10)).min(LONGEST_DELAY)
     }
 
     fn count(&self, from: IpAddr, now: Instant) -> u32 {
@@ -212,10 +221,6 @@ impl Slowdown {
         *wrong = Wrong { n: wrong.n.saturating_add(1), at: now };
         wrong.n
     }
-}
-
-fn delay(n: u32) -> Duration {
-    FIRST_DELAY.saturating_mul(1 << n.saturating_sub(1).min(10)).min(LONGEST_DELAY)
 }
 
 /// Whoever has one address of IPv6 has the whole network.
@@ -235,7 +240,7 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::{ADDRESSES, FORGET_AFTER, LONGEST_DELAY, Slowdown, delay, named};
+    use super::{ADDRESSES, FIRST_DELAY, FORGET_AFTER, LONGEST_DELAY, Slowdown, named};
 
     #[test]
     fn one_name_in_the_address() {
@@ -250,12 +255,13 @@ mod tests {
 
     #[test]
     fn wrong_tokens_take_longer_each_time_up_to_a_bound() {
-        let slowdown = Slowdown::default();
+        let slowdown = Slowdown::new(FIRST_DELAY);
         let now = Instant::now();
         let ada = "10.0.0.1".parse().unwrap();
-        let delays: Vec<Duration> = (0..8).map(|_| delay(slowdown.count(ada, now))).collect();
+        let delays: Vec<Duration> =
+            (0..8).map(|_| slowdown.delay(slowdown.count(ada, now))).collect();
         assert!(delays.is_sorted() && delays[0] < delays[1], "{delays:?}");
-        assert_eq!(delay(u32::MAX), LONGEST_DELAY);
+        assert_eq!(slowdown.delay(u32::MAX), LONGEST_DELAY);
         assert_eq!(slowdown.count("10.0.0.2".parse().unwrap(), now), 1);
         assert_eq!(slowdown.count(ada, now + FORGET_AFTER), 1);
         for n in 0..2 * u32::try_from(ADDRESSES).unwrap() {

@@ -57,14 +57,14 @@ impl Names {
     /// proxy under a name that was given.
     fn allows_origin(&self, origin: &str, host: &Authority) -> bool {
         let Ok(uri) = origin.parse::<Uri>() else { return false };
-        let (Some(scheme), Some(from)) = (uri.scheme_str(), uri.authority()) else { return false };
+        let (Some(scheme), Some(page)) = (uri.scheme_str(), uri.authority()) else { return false };
         if !matches!(scheme, "http" | "https") {
             return false;
         }
         let ports = if scheme == "https" { 443 } else { 80 };
-        let port = from.port_u16().unwrap_or(ports);
-        let name = plain(from.host());
-        from == host || (is_loopback(&name) && port == self.port) || self.given.contains(&name)
+        let port = page.port_u16().unwrap_or(ports);
+        let name = plain(page.host());
+        page == host || (is_loopback(&name) && port == self.port) || self.given.contains(&name)
     }
 }
 
@@ -79,7 +79,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// The layer.
-pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, inner: Next) -> Response {
     let host = match host(&request) {
         Ok(host) => host,
         Err(response) => return *response,
@@ -101,7 +101,7 @@ pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, next: N
         Err(response) => return *response,
     };
     request.extensions_mut().insert(ToLoopback(is_loopback(&name)));
-    next.run(request).await
+    inner.run(request).await
 }
 
 /// Whom the request takes us for.

@@ -130,6 +130,7 @@ async fn run(
     platform::raise_file_limit();
 
     let stop = CancellationToken::new();
+    let first_delay = config.hurried(auth::FIRST_DELAY);
     let body_time = config.hurried(guard::BODY_TIME);
     let registry = Arc::new(Registry::new(workspace, config, stop.clone()));
     let net = Arc::new(Net {
@@ -139,7 +140,7 @@ async fn run(
         is_public,
         names: Names::new(&listening.host, address, &listening.names),
         body_time,
-        slowdown: Slowdown::default(),
+        slowdown: Slowdown::new(first_delay),
         registry: Arc::clone(&registry),
         stop: stop.clone(),
     });
@@ -218,7 +219,7 @@ async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) 
 
 async fn sweep(registry: Arc<Registry>) {
     loop {
-        sleep(SWEEP_EVERY).await;
+        drop(timeout(SWEEP_EVERY, registry.ended.notified()).await);
         registry.sweep();
     }
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rmcp::model::RequestId;
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -50,6 +50,8 @@ pub(super) struct Registry {
     seat_kept: Duration,
     state: Mutex<State>,
     n_sessions: Arc<AtomicUsize>,
+    /// Some session is gone for good.
+    pub ended: Arc<Notify>,
     last_ticket: AtomicI64,
 }
 
@@ -87,6 +89,8 @@ pub(super) struct Session {
     /// Requests that have no reply yet.
     pub calls: Mutex<HashMap<RequestId, Ticket>>,
     life: Mutex<Life>,
+    /// Told when it is gone for good.
+    ended: Arc<Notify>,
     _slot: Arc<Slot>,
 }
 
@@ -112,6 +116,7 @@ impl Registry {
             config,
             state: Mutex::default(),
             n_sessions: Arc::default(),
+            ended: Arc::default(),
             last_ticket: AtomicI64::new(0),
         }
     }
@@ -157,7 +162,8 @@ impl Registry {
     }
 
     fn presence(&self, who: Who, ledger: Arc<Ledger>) -> Presence {
-        let desk = Desk::new(self.workspace.clone(), Arc::clone(&self.config), who, Front::Tools);
+        let desk =
+            Desk::new(self.workspace.clone(), Arc::clone(&self.config), who, Front::Tools).remote();
         let queue = Arc::new(Queue::new(desk));
         let tends = [
             tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger))),
@@ -188,6 +194,7 @@ impl Registry {
             caller,
             calls: Mutex::default(),
             life: Mutex::new(Life { n_open: 0, used_at: Instant::now() }),
+            ended: Arc::clone(&self.ended),
             _slot: slot,
         });
         self.state().sessions.insert(id.to_owned(), Arc::clone(&session));
@@ -306,6 +313,12 @@ impl Drop for Open {
         let mut life = self.0.life();
         life.n_open -= 1;
         life.used_at = Instant::now();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.ended.notify_one();
     }
 }
 

@@ -142,8 +142,8 @@ async fn take(State(streams): State<Streams>, request: Request) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
     };
-    let pairs = request.uri().query().unwrap_or_default().split('&');
-    let id = pairs.filter_map(|pair| pair.strip_prefix("sessionId=")).next().unwrap_or_default();
+    let mut pairs = request.uri().query().unwrap_or_default().split('&');
+    let id = pairs.find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
     let registry = &streams.net.registry;
     let found = registry.session(id, &caller).and_then(|_| streams.by_id().get(id).cloned());
     let Some(stream) = found else {

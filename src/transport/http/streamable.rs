@@ -89,14 +89,15 @@ struct Envelope {
     #[serde(default)]
     method: String,
     #[serde(default)]
-    params: Inside,
+    params: serde_json::Value,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Inside {
-    #[serde(default)]
-    request_id: Option<RequestId>,
+impl Envelope {
+    /// The request that it takes back.
+    fn takes_back(&self) -> Option<RequestId> {
+        let id = self.params.get("requestId").filter(|_| self.method == "notifications/cancelled");
+        id.and_then(|id| serde_json::from_value(id.clone()).ok())
+    }
 }
 
 /// The desk that a request is for; goes with it to the handler.
@@ -111,23 +112,19 @@ struct Beginning {
 }
 
 /// The layer: finds the desk, and follows the request until its reply was written.
-async fn attend(State(net): State<Arc<Net>>, request: Request, next: Next) -> Response {
+async fn attend(State(net): State<Arc<Net>>, request: Request, inner: Next) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
     };
     let id = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
-    let session = match id {
-        None => None,
-        Some(id) => match net.registry.session(&id, &caller) {
-            Some(session) => Some(session),
-            None => {
-                return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
-            }
-        },
-    };
+    let session = id.as_deref().map(|id| net.registry.session(id, &caller));
+    if let Some(None) = session {
+        return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
+    }
+    let session = session.flatten();
     let open = session.as_ref().map(super::presence::Session::open);
     if request.method() != Method::POST {
-        return Reply::watch(next.run(request).await, None, open);
+        return Reply::watch(inner.run(request).await, None, open);
     }
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
@@ -136,23 +133,18 @@ async fn attend(State(net): State<Arc<Net>>, request: Request, next: Next) -> Re
     // What cannot be read so, rmcp answers.
     let message = serde_json::from_slice::<Envelope>(&body).ok();
     let call = match (message, session, open) {
-        (Some(message), Some(session), Some(open)) => match message.id {
-            Some(id) => {
-                let ticket = net.registry.ticket();
-                parts.extensions.insert(ticket.clone());
-                parts.extensions.insert(At(Arc::clone(&session.presence)));
-                Some(Call::begin(&session.presence, ticket, Whose::Session(open, id)))
+        (Some(Envelope { id: Some(id), .. }), Some(session), Some(open)) => {
+            let whose = Whose::Session(open, id);
+            Some(call(&net.registry, &session.presence, whose, &mut parts))
+        }
+        (Some(message), Some(session), _) => {
+            if let Some(id) = message.takes_back()
+                && let Some(ticket) = session.calls().get(&id)
+            {
+                session.presence.server.ledger.cancelled(&ticket.id);
             }
-            None => {
-                if message.method == "notifications/cancelled"
-                    && let Some(id) = message.params.request_id
-                    && let Some(ticket) = session.calls().get(&id)
-                {
-                    session.presence.server.ledger.cancelled(&ticket.id);
-                }
-                None
-            }
-        },
+            None
+        }
         (Some(message), ..) if message.method == "initialize" => {
             let Some(slot) = net.registry.slot() else { return full() };
             let presence = net.registry.begin(&caller);
@@ -161,15 +153,21 @@ async fn attend(State(net): State<Arc<Net>>, request: Request, next: Next) -> Re
         }
         (Some(message), ..) if message.id.is_some() => caller.0.map(|name| {
             let presence = net.registry.member(&name, true);
-            let ticket = net.registry.ticket();
-            parts.extensions.insert(ticket.clone());
-            parts.extensions.insert(At(Arc::clone(&presence)));
-            Call::begin(&presence, ticket, Whose::Member(Arc::clone(&net.registry), name))
+            let whose = Whose::Member(Arc::clone(&net.registry), name);
+            call(&net.registry, &presence, whose, &mut parts)
         }),
         _ => None,
     };
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    let response = inner.run(Request::from_parts(parts, Body::from(body))).await;
     Reply::watch(response, call, None)
+}
+
+/// A request begins; at which desk, and by which ticket, goes with it to the handler.
+fn call(registry: &Registry, presence: &Arc<Presence>, whose: Whose, parts: &mut Parts) -> Call {
+    let ticket = registry.ticket();
+    parts.extensions.insert(ticket.clone());
+    parts.extensions.insert(At(Arc::clone(presence)));
+    Call::begin(presence, ticket, whose)
 }
 
 /// There are too many sessions.
@@ -214,10 +212,13 @@ impl SessionManager for Sessions {
             }
             _ => None,
         };
+        let Some((Beginning { presence, slot }, caller)) = begins else {
+            // Nothing that the layer has not seen becomes a session: it would count nowhere.
+            self.local.close_session(id).await?;
+            return Err(LocalSessionManagerError::SessionNotFound(id.clone()));
+        };
         let initialized = self.local.initialize_session(id, message).await?;
-        if let Some((Beginning { presence, slot }, caller)) = begins
-            && matches!(initialized, JsonRpcMessage::Response(_))
-        {
+        if matches!(initialized, JsonRpcMessage::Response(_)) {
             self.registry.add(id, presence, caller, slot);
         }
         Ok(initialized)
@@ -301,17 +302,14 @@ impl ServerHandler for Door {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match Door::server(&mut context) {
-            Some(server) => server.call_tool(request, context).await,
-            None => {
-                let err = Error::refused("this request does not say who asks, and has no session")
-                    .hint(
-                        "a person has to add `?name=NAME` to the address that this client has, or \
-                         give it a token: `team-table token add NAME`",
-                    );
-                Ok(mcp::failure(&err))
-            }
+        if let Some(server) = Door::server(&mut context) {
+            return server.call_tool(request, context).await;
         }
+        let err = Error::refused("this request does not say who asks, and has no session").hint(
+            "a person has to add `?name=NAME` to the address that this client has, or give it a \
+             token: `team-table token add NAME`",
+        );
+        Ok(mcp::failure(&err))
     }
 
     async fn on_custom_request(

@@ -94,7 +94,7 @@ impl Response {
     #[track_caller]
     pub(crate) fn message(&self) -> Value {
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        let last = events.filter(|data| data.starts_with('{')).last().unwrap_or(&self.body);
+        let last = events.rev().find(|data| data.starts_with('{')).unwrap_or(&self.body);
         serde_json::from_str(last).unwrap_or_else(|err| panic!("{err}: {self:?}"))
     }
 }
@@ -125,7 +125,7 @@ impl Client {
     pub(crate) fn open(&self, method: &str, more: &[(&str, &str)], body: &str) -> TcpStream {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         let mut add = |name: &str, value: &str| {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         };
         let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let given: Vec<(&str, &str)> = more.iter().copied().chain(own).collect();
@@ -139,7 +139,7 @@ impl Client {
         let is_chunked = given.iter().any(|(name, _)| *name == "Transfer-Encoding");
         for (name, value) in &defaults {
             let is_given = given.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-            if !is_given && !(is_chunked && *name == "Content-Length") {
+            if !(is_given || is_chunked && *name == "Content-Length") {
                 add(name, value);
             }
         }
@@ -227,6 +227,7 @@ pub(crate) fn initialize(name: &str) -> Value {
                       "clientInfo": {"name": name, "version": "1"}}})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`json!` reads better without a `&`")]
 pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
            "params": {"name": tool, "arguments": arguments}})
