@@ -48,7 +48,9 @@ enum Transport {
     Sse,
 }
 
+#[cfg(feature = "http")]
 const HOST: &str = "127.0.0.1";
+#[cfg(feature = "http")]
 const PORT: u16 = 8741;
 
 /// Serves until the client is gone.
@@ -123,7 +125,6 @@ fn over_network(
 
 #[cfg(not(feature = "http"))]
 fn over_network(_: &Args, _: Transport, _: Workspace, _: &Arc<Config>) -> Result<u8> {
-    let _defaults = (HOST, PORT);
     Err(Error::usage("this build of team-table has no network transports")
         .hint("build it with the feature `http`, which is on if not switched off"))
 }

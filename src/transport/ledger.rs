@@ -74,7 +74,6 @@ const CROSSING: Duration = Duration::from_millis(50);
 
 /// By which name the ledger knows a request, where ids of several clients may be the same.
 #[derive(Debug, Clone)]
-#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "made over the network only"))]
 pub(super) struct Ticket {
     pub id: RequestId,
     /// The client is gone that would read the reply.

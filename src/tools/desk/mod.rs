@@ -4,12 +4,14 @@
 //! the transport waits for. It reopens a table that was replaced and claims its seat anew.
 
 mod chores;
+mod who;
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use self::chores::settle;
+pub use self::who::{Agent, Who};
 use super::{
     Access, Cx, Effects, Job, Me, Reply, SeatChange, Tool as _, lapse,
     register::Register,
@@ -33,50 +35,6 @@ use crate::{
 /// A call leaves the heartbeat as it is while it is this young: ages are shown from a minute on, and
 /// each page that is not written makes every call quicker.
 const HEARTBEAT_STALE_AFTER: i64 = 30 * SECOND;
-
-/// A client's session, as its calls tell of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Agent {
-    /// `claude`, `codex`: what its name is made of.
-    pub family: String,
-    pub client: String,
-    pub client_version: String,
-    /// The client's own id of the session, by which it finds its seat again.
-    pub key: Option<String>,
-    /// The session that started this one as a helper.
-    pub parent_key: Option<String>,
-}
-
-impl Agent {
-    /// Whether this client tells sessions apart at all.
-    pub(super) fn tells_keys(&self) -> bool {
-        self.key.is_some() || self.tells_keys_with_calls()
-    }
-
-    /// Codex tells the id of a session with each call, and not before. Source: Codex 0.171.0.
-    pub(super) fn tells_keys_with_calls(&self) -> bool {
-        self.family == "codex"
-    }
-}
-
-/// For whom a desk works.
-#[derive(Debug, Clone)]
-pub enum Who {
-    /// A session over MCP, with a seat of its own.
-    Session { agent: Agent, wish: Option<MemberName> },
-    /// A member over the network, whose token or address says which one it is: that seat or none,
-    /// whatever its client's sessions are called.
-    Given { agent: Agent, name: MemberName },
-    /// The person at the command line.
-    Human,
-    /// A command that speaks as a member by name.
-    Named(MemberName),
-    /// A command in the shell of an agent: the member of that session, on its seat.
-    Shell { family: String, key: String },
-    /// A command that a client runs by itself, as a hook: the session of this key, or the one whose
-    /// server was started by one of these processes.
-    Hook { key: Option<String>, above: Vec<u32> },
-}
 
 /// The answer to a call.
 #[derive(Debug, Default)]
