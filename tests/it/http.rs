@@ -373,7 +373,7 @@ fn sessions_that_are_not_there() {
     let mut ada = server.session("/mcp?name=ada");
     ada.call("register", json!({}));
     assert!(sits(&table, "ada"));
-    assert_eq!(ada.send("DELETE", &[], "").status, 202);
+    assert_eq!(ada.send("DELETE", &[], "").status, 204);
     assert_eq!(ada.post(&call(1, "register", json!({}))).status, 404);
     until("the seat is free", || !sits(&table, "ada"));
 }
@@ -415,7 +415,7 @@ fn the_last_session_too_many_is_turned_away() {
     let full = server.client("/mcp?name=ada").post(&initialize("test"));
     assert!(full.status == 503 && full.header("retry-after").is_some(), "{full:?}");
     assert!(!first.call("register", json!({})).is_error);
-    assert_eq!(first.send("DELETE", &[], "").status, 202);
+    assert_eq!(first.send("DELETE", &[], "").status, 204);
     until("there is room again", || {
         server.client("/mcp?name=ada").post(&initialize("test")).status == 200
     });

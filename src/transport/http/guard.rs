@@ -15,13 +15,18 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use hyper::body::Body as _;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::{super::surrogates, Net};
 use crate::view::sanitize;
 
 /// No text that a tool takes comes near it.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Nearly all requests are smaller.
+const LARGE: usize = 64 * 1024;
+/// Bodies are read before it is known who sends them: of larger ones so many at once, so that
+/// nobody can fill the memory with them.
+pub(super) const LARGE_BODIES: usize = 64;
 pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What this server may be called. Pages of others get at it by a name of their own that they let
@@ -96,7 +101,7 @@ pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, inner: 
     if !origins.all(|it| it.to_str().is_ok_and(|it| net.names.allows_origin(it, &host))) {
         return refuse(StatusCode::FORBIDDEN, "pages of other origins may not send requests");
     }
-    let mut request = match whole(request, net.body_time).await {
+    let mut request = match whole(request, &net).await {
         Ok(request) => request,
         Err(response) => return *response,
     };
@@ -122,7 +127,7 @@ fn host(request: &Request) -> Result<Authority, Box<Response>> {
 }
 
 /// The request with all of its body there.
-async fn whole(request: Request, time: Duration) -> Result<Request, Box<Response>> {
+async fn whole(request: Request, net: &Net) -> Result<Request, Box<Response>> {
     let (parts, mut body) = request.into_parts();
     let refused = |status, text: &str| Err(Box::new(refuse(status, text)));
     if parts.method == Method::POST && !is_json(&parts.headers) {
@@ -136,7 +141,7 @@ async fn whole(request: Request, time: Duration) -> Result<Request, Box<Response
     if body.size_hint().lower() > BODY_BYTES as u64 {
         return too_large();
     }
-    match timeout(time, collect(&mut body)).await {
+    match timeout(net.body_time, collect(&mut body, &net.large_bodies)).await {
         Ok(Ok(Some(bytes))) => {
             let bytes = match surrogates::mend(&bytes) {
                 std::borrow::Cow::Borrowed(_) => Bytes::from(bytes),
@@ -154,8 +159,9 @@ async fn whole(request: Request, time: Duration) -> Result<Request, Box<Response
 }
 
 /// The body; `None` where it is too large.
-async fn collect(body: &mut Body) -> Result<Option<Vec<u8>>, axum::Error> {
+async fn collect(body: &mut Body, turns: &Semaphore) -> Result<Option<Vec<u8>>, axum::Error> {
     let mut bytes = Vec::new();
+    let mut turn = None;
     loop {
         let frame = std::future::poll_fn(|cx| std::pin::Pin::new(&mut *body).poll_frame(cx)).await;
         match frame.transpose()? {
@@ -164,6 +170,9 @@ async fn collect(body: &mut Body) -> Result<Option<Vec<u8>>, axum::Error> {
         }
         if bytes.len() > BODY_BYTES {
             return Ok(None);
+        }
+        if bytes.len() > LARGE && turn.is_none() {
+            turn = turns.acquire().await.ok();
         }
     }
 }

@@ -31,6 +31,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -84,6 +85,8 @@ struct Net {
     names: Names,
     /// A body has to be there by then.
     body_time: Duration,
+    /// So many large bodies are read at once.
+    large_bodies: Semaphore,
     slowdown: Slowdown,
     registry: Arc<Registry>,
     /// A signal came.
@@ -140,6 +143,7 @@ async fn run(
         is_public,
         names: Names::new(&listening.host, address, &listening.names),
         body_time,
+        large_bodies: Semaphore::new(guard::LARGE_BODIES),
         slowdown: Slowdown::new(first_delay),
         registry: Arc::clone(&registry),
         stop: stop.clone(),

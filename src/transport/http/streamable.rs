@@ -124,7 +124,13 @@ async fn attend(State(net): State<Arc<Net>>, request: Request, inner: Next) -> R
     let session = session.flatten();
     let open = session.as_ref().map(super::presence::Session::open);
     if request.method() != Method::POST {
-        return Reply::watch(inner.run(request).await, None, open);
+        let ends = request.method() == Method::DELETE;
+        let mut response = inner.run(request).await;
+        if ends && response.status() == StatusCode::ACCEPTED {
+            // It is done, and some clients complain of a 202.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        return Reply::watch(response, None, open);
     }
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
