@@ -14,7 +14,7 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
 
 use crate::{
-    commands::{self, doctor, init, log, poll, reset, serve},
+    commands::{self, doctor, init, log, poll, reset, serve, token},
     config::Config,
     domain::name::{self, MemberName},
     error::{Error, Result},
@@ -131,6 +131,7 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
             drop(out);
             commands::hook::wake(&workspace, config)
         }
+        "token" => token::run(&parsed::<token::Args>(matches)?, looker(workspace), &mut out),
         "where" => commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0),
         other => Err(Error::internal(format!("the command {other} leads nowhere"))),
     }
@@ -175,6 +176,7 @@ pub fn tree() -> Command {
         .subcommand(plain("wake", "Wait beside an idle session, as a hook").hide(true))
         .subcommand(poll::Args::augment_args(Command::new("poll")))
         .subcommand(reset::Args::augment_args(Command::new("reset")))
+        .subcommand(token::Args::augment_args(Command::new("token")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
         .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(

@@ -5,6 +5,7 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::error::{Error, Result};
@@ -23,6 +24,12 @@ pub struct Config {
     pub log: Option<String>,
     /// `TEAM_TABLE_MAX_PER_MINUTE`: messages per member and minute, 0 for no limit.
     pub max_per_minute: u32,
+    /// `TEAM_TABLE_TRANSPORT`: how clients are connected to `serve`.
+    pub transport: Option<String>,
+    /// `TEAM_TABLE_HOST`: where `serve` listens for the network.
+    pub host: Option<String>,
+    /// `TEAM_TABLE_PORT`: and at which port.
+    pub port: Option<u16>,
     /// The working directory, absolute.
     pub cwd: PathBuf,
     /// The user's home directory.
@@ -35,6 +42,9 @@ pub struct Config {
     pub agent: AgentEnv,
     /// A fixed clock in UTC milliseconds (`TEAM_TABLE_NOW`), for reproducible output.
     pub fixed_now: Option<i64>,
+    /// How much sooner than in earnest whatever lasts over the network ends (`TEAM_TABLE_HURRY`);
+    /// heeded by debug builds only.
+    pub hurry: Option<u32>,
     /// Where to fail on purpose (`TEAM_TABLE_FAULT`); heeded by debug builds only.
     pub fault: Option<String>,
 }
@@ -83,6 +93,9 @@ impl Config {
             name: text("TEAM_TABLE_NAME")?,
             log: text("TEAM_TABLE_LOG")?,
             max_per_minute: number("TEAM_TABLE_MAX_PER_MINUTE")?.unwrap_or(MAX_PER_MINUTE),
+            transport: text("TEAM_TABLE_TRANSPORT")?,
+            host: text("TEAM_TABLE_HOST")?,
+            port: number("TEAM_TABLE_PORT")?,
             cwd: dunce::simplified(&cwd).to_owned(),
             home: var(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).map(PathBuf::from),
             client_homes: ClientHomes {
@@ -97,8 +110,15 @@ impl Config {
                 marker: marker(),
             },
             fixed_now: number("TEAM_TABLE_NOW")?,
+            hurry: number("TEAM_TABLE_HURRY")?,
             fault: text("TEAM_TABLE_FAULT")?,
         })
+    }
+
+    /// A time that tests can shorten.
+    pub fn hurried(&self, time: Duration) -> Duration {
+        let hurry = self.hurry.filter(|_| cfg!(debug_assertions));
+        time / hurry.unwrap_or(1).max(1)
     }
 
     /// The time in UTC milliseconds since 1970.

@@ -7,9 +7,10 @@
 //! main        argv -> config -> run -> exit code
 //! cli         the clap tree from tools::TABLE plus commands; prints text or --json
 //! commands    what only a person or a script runs: init, reset, serve, status, log, poll, where,
-//!             doctor; and what clients run as their hooks: hook, wake
+//!             doctor, token; and what clients run as their hooks: hook, wake
 //! clients     the client files that init edits and doctor reads: one row per client, text to text
-//! transport   who asks: MCP over stdio, clients' hooks, the queue of calls, waking who waits
+//! transport   who asks: MCP over stdio and the network, clients' hooks, the queue of calls, waking
+//!             who waits
 //! tools       what can be asked: one file and one row of TABLE each; the desk runs a call
 //! view        how things are shown: results as text, text of others made harmless
 //! store       what is remembered: the only SQL
@@ -31,7 +32,7 @@
 //! Invariants:
 //!
 //! - Nothing outside `store` knows SQL; nothing outside `seat` locks files; nothing outside
-//!   `transport` imports rmcp; nothing outside `config` reads the environment or the clock.
+//!   `transport` imports rmcp or axum; nothing outside `config` reads the environment or the clock.
 //! - A call is one transaction. What it does beside the table (bells, seats) is done after the
 //!   commit, and only then.
 //! - Nothing that runs on the event loop waits for a lock; waiting is awaited.

@@ -10,6 +10,7 @@ mod receipt;
 pub mod reset;
 pub mod serve;
 pub mod status;
+pub mod token;
 pub mod tool;
 pub mod which;
 

@@ -12,3 +12,4 @@ pub mod poll;
 pub mod question;
 pub mod task;
 pub mod time;
+pub mod token;

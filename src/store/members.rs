@@ -52,6 +52,7 @@ pub struct Session {
     pub client: String,
     pub client_version: String,
     pub server_version: String,
+    /// The process of its server; 0 where it comes over the network.
     pub pid: u32,
     pub checkout: String,
     pub branch: Option<String>,
@@ -311,7 +312,7 @@ impl Tx<'_> {
     pub fn served_members(&self) -> Result<Vec<(Member, u32)>> {
         let mut statement = self.conn.prepare_cached(
             "SELECT member.*, session.pid FROM member JOIN session ON session.id = session_id
-             WHERE NOT seatless ORDER BY session.id DESC",
+             WHERE NOT seatless AND session.pid > 0 ORDER BY session.id DESC",
         )?;
         let rows = statement.query_map([], |row| Ok((Member::from_row(row)?, row.get("pid")?)))?;
         Ok(rows.collect::<Result<_, _>>()?)

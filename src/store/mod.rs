@@ -17,6 +17,7 @@ mod reservations;
 mod schema;
 mod table;
 mod tasks;
+mod tokens;
 
 use std::{
     path::{Path, PathBuf},
@@ -37,6 +38,7 @@ pub use self::{
     polling::Polled,
     reservations::{NewReservation, Reservation},
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
+    tokens::Token,
 };
 use crate::{
     error::{Error, Kind, Result},

@@ -213,7 +213,10 @@ impl fmt::Display for MemberLine {
             if let Some(branch) = &session.branch {
                 write!(f, " on {}", sanitize::field(branch))?;
             }
-            write!(f, ", pid {}", session.pid)?;
+            match session.pid {
+                0 => f.write_str(", over the network")?,
+                pid => write!(f, ", pid {pid}")?,
+            }
         }
         Ok(())
     }

@@ -145,6 +145,8 @@ pub struct Me {
     pub hands_as: SessionId,
     /// The session and its client can move to another seat.
     pub is_session: bool,
+    /// Its name is given by a token or an address on the network, and is not its own to change.
+    pub is_given: bool,
     pub epoch: i64,
 }
 

@@ -197,6 +197,10 @@ fn rename(cx: &mut Cx<'_>, wished: &MemberName) -> Result<Option<String>> {
         return Err(Error::refused(format!("you speak as `{}` here", cx.me.name))
             .hint("a command has the name that --as gives it; only a session can change its own"));
     }
+    if cx.me.is_given {
+        return Err(Error::refused(format!("you are `{}` by your token or address", cx.me.name))
+            .hint("go on under that name; a person can give you another token or address"));
+    }
     let mut reason = None;
     let mut seat = cx.seats.claim(wished)?;
     if seat.is_none() {

@@ -28,6 +28,7 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::{fault, platform, store::Handing};
 
@@ -35,6 +36,8 @@ use crate::{fault, platform, store::Handing};
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     state: Mutex<State>,
+    /// Replies do not go to stdout, so that what lies there tells nothing.
+    is_remote: bool,
     /// How often bytes arrived from the client.
     pub reads: AtomicU64,
     /// When the last request arrived.
@@ -68,6 +71,14 @@ struct Written {
 
 /// A cancel that comes so soon behind the reply may have been sent before the client had it.
 const CROSSING: Duration = Duration::from_millis(50);
+
+/// By which name the ledger knows a request, where ids of several clients may be the same.
+#[derive(Debug, Clone)]
+pub(super) struct Ticket {
+    pub id: RequestId,
+    /// The client is gone that would read the reply.
+    pub cut: CancellationToken,
+}
 
 impl Ledger {
     /// The reply to this request will carry the handing.
@@ -108,13 +119,13 @@ impl Ledger {
     }
 
     /// A request arrived whose last byte came with the read of this number.
-    fn requested(&self, id: &RequestId) {
+    pub(super) fn requested(&self, id: &RequestId) {
         let n_reads = self.reads.load(Ordering::Relaxed);
         *self.asked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let mut state = self.state();
         // What still lies in the pipe was not read; where the system does not tell, the order of
         // reading and writing has to do.
-        if !state.written.is_empty() && !platform::has_unread_output() {
+        if !state.written.is_empty() && (self.is_remote || !platform::has_unread_output()) {
             let written = std::mem::take(&mut state.written);
             let (read, not_yet): (Vec<_>, Vec<_>) =
                 written.into_iter().partition(|reply| reply.n_reads < n_reads);
@@ -124,7 +135,7 @@ impl Ledger {
         state.open.insert(id.clone(), None);
     }
 
-    fn cancelled(&self, id: &RequestId) {
+    pub(super) fn cancelled(&self, id: &RequestId) {
         let mut state = self.state();
         let carried = state.open.remove(id).flatten();
         if let Some(handing) = carried.or_else(|| state.crossing(id)) {
@@ -133,14 +144,14 @@ impl Ledger {
         }
     }
 
-    fn sending(&self, id: &RequestId) {
+    pub(super) fn sending(&self, id: &RequestId) {
         let mut state = self.state();
         if let Some(handing) = state.open.remove(id).flatten() {
             state.sending.insert(id.clone(), handing);
         }
     }
 
-    fn sent(&self, id: &RequestId, arrived: bool) {
+    pub(super) fn sent(&self, id: &RequestId, arrived: bool) {
         let n_reads = self.reads.load(Ordering::Relaxed);
         let mut state = self.state();
         if let Some(handing) = state.sending.remove(id) {
@@ -151,6 +162,33 @@ impl Ledger {
                 state.returned.push(handing);
             }
         }
+    }
+
+    /// For clients whose replies do not go to stdout.
+    #[cfg(feature = "http")]
+    pub(super) fn remote() -> Ledger {
+        Ledger { is_remote: true, ..Ledger::default() }
+    }
+
+    /// A client begins anew: what it was sent last it may have seen, or not.
+    #[cfg(feature = "http")]
+    pub(super) fn begin_anew(&self) {
+        let mut state = self.state();
+        let written = std::mem::take(&mut state.written);
+        let doubtful = |reply: Written| Handing { may_have_arrived: true, ..reply.handing };
+        state.returned.extend(written.into_iter().map(doubtful));
+        self.returned.notify_one();
+    }
+
+    /// Whether something is still to be confirmed, given back, or decided.
+    #[cfg(feature = "http")]
+    pub(super) fn has_open_ends(&self) -> bool {
+        let State { open, sending, written, read, returned } = &*self.state();
+        !(open.is_empty()
+            && sending.is_empty()
+            && written.is_empty()
+            && read.is_empty()
+            && returned.is_empty())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -170,7 +170,7 @@ where
 }
 
 /// What a line turned out to be.
-enum Parsed {
+pub(super) enum Parsed {
     Message(Box<ClientJsonRpcMessage>),
     /// Nothing that wants an answer: an empty line, a notification that nobody knows, and what is
     /// not JSON at all, as the SDKs for other languages have it, too.
@@ -178,7 +178,7 @@ enum Parsed {
     Refused(Option<RequestId>, ErrorData),
 }
 
-fn parse(line: &[u8]) -> Parsed {
+pub(super) fn parse(line: &[u8]) -> Parsed {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.is_empty() {

@@ -23,7 +23,12 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{hook, ledger::Ledger, queue::Queue, wake};
+use super::{
+    hook,
+    ledger::{Ledger, Ticket},
+    queue::Queue,
+    wake,
+};
 use crate::{
     config::{AgentEnv, Config},
     domain::{limits, name},
@@ -54,9 +59,7 @@ pub(super) struct Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("team-table", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS.trim_end())
+        info()
     }
 
     async fn list_tools(
@@ -66,14 +69,17 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         if !self.listed.swap(true, Ordering::Relaxed) {
             let (queue, agent) = (Arc::clone(&self.queue), self.agent(&context));
+            let gone = self.gone.clone();
             tokio::spawn(async move {
-                tokio::time::sleep(SIT_DOWN_AFTER).await;
+                if gone.run_until_cancelled(tokio::time::sleep(SIT_DOWN_AFTER)).await.is_none() {
+                    return;
+                }
                 if let Err(err) = queue.sit_down(&agent).await {
                     tracing::warn!("cannot sit down: {err}");
                 }
             });
         }
-        Ok(ListToolsResult::with_all_items(TABLE.iter().map(describe).collect()))
+        Ok(all_tools())
     }
 
     async fn call_tool(
@@ -115,19 +121,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const KNOWN: &[&str] =
-            &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
-        let method = request.method;
-        if KNOWN.contains(&method.as_str()) {
-            let hint = match method.as_str() {
-                "tools/call" => ": `name` must be a string and `arguments` an object",
-                _ => "",
-            };
-            let message = format!("the parameters of {method} have the wrong shape{hint}");
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        let message = format!("there is no method {method}; this server has tools only");
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+        Err(unknown_method(&request.method))
     }
 }
 
@@ -166,9 +160,11 @@ impl Server {
             desk.confirm_later(read);
             desk.give_back_later(returned);
         }
+        let ticket = context.extensions.get::<Ticket>();
+        let id = ticket.map_or(&context.id, |ticket| &ticket.id);
         let carry = |answer: &Answer, desk: &mut Desk| {
             if let Some(handing) = &answer.handing
-                && let Err(handing) = self.ledger.carry(&context.id, handing.clone())
+                && let Err(handing) = self.ledger.carry(id, handing.clone())
             {
                 desk.give_back_later([handing]);
                 self.ledger.returned.notify_one();
@@ -182,9 +178,13 @@ impl Server {
             Some(limit) => {
                 let stop = self.gone.child_token();
                 let cancelled = context.ct.clone();
+                let cut = ticket.map(|ticket| ticket.cut.clone()).unwrap_or_default();
                 let guard = stop.clone();
                 let watch = tokio::spawn(async move {
-                    cancelled.cancelled().await;
+                    tokio::select! {
+                        () = cancelled.cancelled() => {}
+                        () = cut.cancelled() => {}
+                    }
                     guard.cancel();
                 });
                 let answer = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry).await;
@@ -255,6 +255,33 @@ fn bounded(text: String) -> String {
     }
 }
 
+/// What every client is told of the server.
+pub(super) fn info() -> ServerConfig {
+    ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        .with_server_info(Implementation::new("team-table", env!("CARGO_PKG_VERSION")))
+        .with_instructions(INSTRUCTIONS.trim_end())
+}
+
+/// The answer to `tools/list`.
+pub(super) fn all_tools() -> ListToolsResult {
+    ListToolsResult::with_all_items(TABLE.iter().map(describe).collect())
+}
+
+/// Why a request that rmcp cannot make anything of is refused.
+pub(super) fn unknown_method(method: &str) -> ErrorData {
+    const KNOWN: &[&str] = &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
+    if KNOWN.contains(&method) {
+        let hint = match method {
+            "tools/call" => ": `name` must be a string and `arguments` an object",
+            _ => "",
+        };
+        let message = format!("the parameters of {method} have the wrong shape{hint}");
+        return ErrorData::invalid_params(message, None);
+    }
+    let message = format!("there is no method {method}; this server has tools only");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
+
 fn describe(entry: &'static Entry) -> Tool {
     let shape = entry.shape();
     let annotations =
@@ -279,7 +306,7 @@ fn result(answer: &Answer) -> CallToolResponse {
     if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }.into()
 }
 
-fn failure(err: &Error) -> CallToolResponse {
+pub(super) fn failure(err: &Error) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(format!("error: {}", err.explain()))]).into()
 }
 

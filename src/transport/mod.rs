@@ -1,9 +1,12 @@
-//! Who asks: MCP over stdio and clients' hooks; the queue of calls, and waking who waits.
+//! Who asks: MCP over stdio or the network, and clients' hooks; the queue of calls, and waking who
+//! waits.
 //!
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
-//! rmcp.
+//! rmcp and axum.
 
 pub mod hook;
+#[cfg(feature = "http")]
+pub mod http;
 mod ledger;
 mod lines;
 pub mod mcp;

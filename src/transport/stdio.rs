@@ -97,7 +97,7 @@ async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
 }
 
 /// What was read is written down a moment later, where no call has done so by then.
-async fn write_down(queue: Arc<Queue>, ledger: Arc<Ledger>) {
+pub(super) async fn write_down(queue: Arc<Queue>, ledger: Arc<Ledger>) {
     loop {
         ledger.read.notified().await;
         tokio::time::sleep(WRITE_DOWN_AFTER).await;
@@ -108,7 +108,7 @@ async fn write_down(queue: Arc<Queue>, ledger: Arc<Ledger>) {
 }
 
 /// What a cancelled call was handed is unread again at once.
-async fn give_back(queue: Arc<Queue>, ledger: Arc<Ledger>) {
+pub(super) async fn give_back(queue: Arc<Queue>, ledger: Arc<Ledger>) {
     loop {
         ledger.returned.notified().await;
         let (read, returned) = ledger.take();

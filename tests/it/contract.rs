@@ -174,7 +174,7 @@ fn the_readme_lists_all_commands() {
 /// Variables for tests alone are not for users.
 #[test]
 fn the_readme_lists_all_variables() {
-    const HIDDEN: &[&str] = &["TEAM_TABLE_NOW", "TEAM_TABLE_FAULT"];
+    const HIDDEN: &[&str] = &["TEAM_TABLE_NOW", "TEAM_TABLE_FAULT", "TEAM_TABLE_HURRY"];
     let source = file("src/config.rs");
     let ours = source.split('"').filter(|text| text.starts_with("TEAM_TABLE_"));
     let mut read: BTreeSet<&str> = ours.filter(|name| !HIDDEN.contains(name)).collect();

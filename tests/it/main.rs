@@ -32,6 +32,9 @@ mod disk;
 mod doctor;
 // Arbitrary arguments into every tool.
 mod fuzz;
+// Over the network.
+#[cfg(all(unix, feature = "http"))]
+mod http;
 // What `init` does to the clients' files, with golden folders.
 mod hooks;
 mod init;

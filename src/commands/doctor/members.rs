@@ -100,7 +100,7 @@ pub(super) fn session(tx: &Tx<'_>, id: SessionId, seated: bool) -> Result<Option
     let (Some(session), Some(hooks)) = (tx.session(id)?, tx.hook_marks(id)?) else {
         return Ok(None);
     };
-    let process = Some(session.pid).filter(|_| seated).and_then(platform::process);
+    let process = Some(session.pid).filter(|pid| seated && *pid > 0).and_then(platform::process);
     Ok(Some(Session {
         id,
         family: session.family,
@@ -235,8 +235,8 @@ impl Row {
         if let Some(branch) = &session.branch {
             line.extend([" on ", &field(branch)]);
         }
-        let (pid, server) = (session.pid, session.server_version.escape_debug());
-        format!("{line}, pid {pid}, server {server}, {}", session.hooks(now))
+        let (way, server) = (session.way(), session.server_version.escape_debug());
+        format!("{line}, {way}, server {server}, {}", session.hooks(now))
     }
 }
 
@@ -257,7 +257,14 @@ impl Session {
 
     /// `claude-code, pid 41`.
     pub(super) fn brief(&self) -> String {
-        format!("{}, pid {}", field(&self.client), self.pid)
+        format!("{}, {}", field(&self.client), self.way())
+    }
+
+    fn way(&self) -> String {
+        match self.pid {
+            0 => "over the network".to_owned(),
+            pid => format!("pid {pid}"),
+        }
     }
 }
 

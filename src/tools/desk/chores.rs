@@ -113,6 +113,22 @@ impl Desk {
         self.open(Some(turn), now)
     }
 
+    /// Changes what belongs to no member, in a table that is made where it is missing.
+    ///
+    /// # Errors
+    /// The table cannot be used, or `f` fails.
+    pub fn write<T>(
+        &mut self,
+        turn: &WriteTurn,
+        f: impl FnOnce(&Tx<'_>, Time) -> Result<T>,
+    ) -> Result<T> {
+        let now = self.now();
+        self.open(Some(turn), now)?;
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Err(Error::needs_write()) };
+        store.write(|tx| f(tx, now))
+    }
+
     /// Looks at the table as the human would, without a sign of life and without marking anything.
     /// `None` where there is no table yet.
     ///
@@ -255,6 +271,7 @@ fn as_human<'a>(
         reads_as: SessionId::NOBODY,
         hands_as: SessionId::COMMAND_LINE,
         is_session: false,
+        is_given: false,
         epoch: tx.epoch()?,
     };
     let effects = Effects::default();

@@ -98,6 +98,8 @@ pub struct Desk {
     config: Arc<Config>,
     who: Who,
     front: Front,
+    /// The client is elsewhere, and not above this process.
+    is_remote: bool,
     seats: Seats,
     store: SharedStore,
     seated: Option<Seated>,
@@ -147,6 +149,7 @@ impl Desk {
             config,
             who,
             front,
+            is_remote: false,
             seats,
             store: SharedStore::default(),
             seated: None,
@@ -173,6 +176,12 @@ impl Desk {
         Desk { notices, ..self }
     }
 
+    /// For a client that comes over the network.
+    #[must_use]
+    pub fn remote(self) -> Desk {
+        Desk { is_remote: true, ..self }
+    }
+
     pub fn now(&self) -> Time {
         Time(self.config.now())
     }
@@ -188,7 +197,14 @@ impl Desk {
     /// What the client told with its latest call. A key that comes with a later call moves the
     /// session to the member that it finds.
     pub fn identify(&mut self, now_known: &Agent) {
-        let Who::Session { agent, .. } = &mut self.who else { return };
+        let agent = match &mut self.who {
+            Who::Session { agent, .. } => agent,
+            Who::Given { agent, .. } => {
+                *agent = Agent { key: None, parent_key: None, ..now_known.clone() };
+                return;
+            }
+            _ => return,
+        };
         if agent == now_known {
             return;
         }
@@ -333,10 +349,12 @@ impl Desk {
             is_call: job.is_some(),
             is_sign_of_life,
             had: self.had.as_ref(),
+            is_remote: self.is_remote,
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
         let (front, max_per_minute) = (self.front, self.config.max_per_minute);
         let looked = self.looked;
+        let is_given = matches!(self.who, Who::Given { .. });
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let is_settled = |seated: &Seated| job.is_none() || !seated.has_to_settle(sitting.who);
@@ -356,7 +374,7 @@ impl Desk {
             let mut cx = Cx {
                 tx,
                 now,
-                me: me(&seated, epoch),
+                me: Me { is_given, ..me(&seated, epoch) },
                 seats: sitting.seats,
                 workspace: sitting.workspace,
                 front,
@@ -433,7 +451,7 @@ impl Desk {
         if heard
             && std::mem::take(&mut self.introduce)
             && !effects.said_name
-            && matches!(self.who, Who::Session { .. })
+            && matches!(self.who, Who::Session { .. } | Who::Given { .. })
             && let Some(seated) = &self.seated
         {
             head.insert(0, format!("you are `{}`", seated.name));
@@ -454,6 +472,7 @@ fn me(seated: &Seated, epoch: i64) -> Me {
         reads_as: seated.reads_as,
         hands_as: seated.hands_as,
         is_session: seated.hands_as != SessionId::COMMAND_LINE,
+        is_given: false,
         epoch,
     }
 }

@@ -39,6 +39,9 @@ impl Agent {
 pub enum Who {
     /// A session over MCP, with a seat of its own.
     Session { agent: Agent, wish: Option<MemberName> },
+    /// A member over the network, whose token or address says which one it is: that seat or none,
+    /// whatever its client's sessions are called.
+    Given { agent: Agent, name: MemberName },
     /// The person at the command line.
     Human,
     /// A command that speaks as a member by name.

@@ -67,6 +67,10 @@ impl Seated {
 }
 
 /// What sitting down needs to know.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are facts that do not depend on each other"
+)]
 pub(super) struct Sitting<'a> {
     pub who: &'a Who,
     pub seats: &'a Seats,
@@ -79,6 +83,8 @@ pub(super) struct Sitting<'a> {
     pub is_sign_of_life: bool,
     /// The name that this very session had before it left.
     pub had: Option<&'a MemberName>,
+    /// It comes over the network.
+    pub is_remote: bool,
 }
 
 impl Sitting<'_> {
@@ -103,6 +109,14 @@ impl Sitting<'_> {
                     Some(before) => place.follow_key(before),
                     None => place.sit_down(),
                 }
+            }
+            Who::Given { agent, name } => {
+                if !tx.is_writable() {
+                    return Err(Error::needs_write());
+                }
+                let wish = Some(name);
+                let place = Place { sitting: self, tx, agent, wish, epoch, now };
+                place.sit_on(name, before)
             }
             Who::Human => {
                 let human = tx

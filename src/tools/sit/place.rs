@@ -66,6 +66,22 @@ impl Place<'_> {
         self.take(seat, false, vec![notice])
     }
 
+    /// A member over the network sits on the seat that its token or address names, or nowhere.
+    pub(super) fn sit_on(&self, name: &MemberName, before: Option<&Seated>) -> Result<Seated> {
+        if let Some(before) = before
+            && before.seat.as_ref().is_some_and(|seat| seat.is_current())
+        {
+            return self.sit_again(before);
+        }
+        let Some(seat) = self.sitting.seats.claim(name)? else {
+            return Err(Error::refused(format!("another session sits on the seat of `{name}`"))
+                .hint(
+                    "it has to end, or this client needs a token or an address of another name",
+                ));
+        };
+        self.take(seat, true, Vec::new())
+    }
+
     /// Who comes back after `deregister` gets its name back, unless somebody has sat there since.
     fn seat_it_left(&self) -> Result<Option<Seat>> {
         let Some(name) = self.sitting.had else { return Ok(None) };
@@ -336,7 +352,9 @@ impl Place<'_> {
             client: self.agent.client.clone(),
             client_version: self.agent.client_version.clone(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
+            // The process of a server on the network is nobody's in particular: no client's hook may
+            // find its way by it.
+            pid: if self.sitting.is_remote { 0 } else { std::process::id() },
             checkout: self.sitting.workspace.checkout.display().to_string(),
             branch: self.sitting.workspace.branch.clone(),
             began_at: self.now,

@@ -365,7 +365,7 @@ impl Drop for Agent {
 }
 
 impl Reply {
-    fn new(raw: Value) -> Reply {
+    pub(crate) fn new(raw: Value) -> Reply {
         let content = raw.pointer("/result/content").and_then(Value::as_array);
         let texts = content.into_iter().flatten().filter_map(|part| part.get("text")?.as_str());
         let text = match raw.pointer("/error/message").and_then(Value::as_str) {

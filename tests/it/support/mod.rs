@@ -8,6 +8,8 @@ pub(crate) mod agent;
 pub(crate) mod desk;
 #[cfg(unix)]
 pub(crate) mod faults;
+#[cfg(all(unix, feature = "http"))]
+pub(crate) mod http;
 
 use std::{
     fmt::Write as _,

@@ -1,0 +1,285 @@
+//! MCP over the network: one process that serves any number of agents.
+//!
+//! ```text
+//! guard       in front of everything: host, origin, the body's kind, size and speed
+//! auth        who asks: a token, or a name in the address
+//! presence    the desks that this process has, for members and for sessions
+//! call        one request, from its arrival until its reply was written
+//! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
+//! sse         `/sse` and `/messages`: for clients that know only that
+//! ```
+
+mod auth;
+mod call;
+mod guard;
+mod presence;
+mod sse;
+mod streamable;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use axum::{Extension, Router, middleware};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::{auth::Slowdown, guard::Names, presence::Registry};
+use super::{event_loop, interrupted, queue::Queue};
+use crate::{
+    config::{AgentEnv, Config},
+    error::{Error, Result},
+    platform,
+    tools::{Desk, Who},
+    view::{sanitize, text::Front},
+    workspace::Workspace,
+};
+
+/// Where to listen, and for what.
+#[derive(Debug)]
+pub struct Listening {
+    pub host: String,
+    pub port: u16,
+    /// Further names that clients may call this server by.
+    pub names: Vec<String>,
+    /// HTTP+SSE of 2024-11-05 instead of streamable HTTP.
+    pub is_sse: bool,
+}
+
+/// More than 1,000 sessions need, each with a stream of its own.
+const CONNECTIONS: usize = 4_000;
+/// An idle connection is kept longer than clients keep one (90 s, reqwest and Go), so that none is
+/// closed under a request; and a request's head may take so long.
+const HEAD_TIME: Duration = Duration::from_secs(120);
+/// When the system has no more files for us.
+const BETWEEN_ACCEPTS: Duration = Duration::from_millis(50);
+/// Connections have so long to end behind a signal.
+const GRACE: Duration = Duration::from_secs(1);
+/// And so long what was read has to be written down then.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How often to look for sessions and seats whose time is up.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// What all requests share.
+struct Net {
+    /// For looks at the tokens.
+    looker: Queue,
+    /// For writing down that a token was used: whoever looks does not wait for that.
+    writer: Arc<Queue>,
+    is_noting: Arc<AtomicBool>,
+    /// The address that is listened at is not this machine's alone.
+    is_public: bool,
+    names: Names,
+    /// A body has to be there by then.
+    body_time: Duration,
+    /// So many large bodies are read at once.
+    large_bodies: Semaphore,
+    slowdown: Slowdown,
+    registry: Arc<Registry>,
+    /// A signal came.
+    stop: CancellationToken,
+}
+
+/// The address at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+struct Peer(IpAddr);
+
+/// Serves until a signal comes; `say` is told where it listens.
+///
+/// # Errors
+/// The address cannot be listened at, or is open to others and nobody has a token.
+pub fn serve(
+    listening: Listening,
+    workspace: Workspace,
+    config: &Config,
+    say: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let runtime = event_loop()?;
+    let served = runtime.block_on(run(listening, workspace, config, say));
+    // A thread may still wait for its turn to write: never join it.
+    runtime.shutdown_background();
+    served
+}
+
+async fn run(
+    listening: Listening,
+    workspace: Workspace,
+    config: &Config,
+    say: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let addresses = resolve(&listening).await?;
+    // What an agent's client left in our environment says nothing of those who come.
+    let config = Arc::new(Config { agent: AgentEnv::default(), ..config.clone() });
+    let human = || Desk::new(workspace.clone(), Arc::clone(&config), Who::Human, Front::Commands);
+    let (looker, writer) = (Queue::new(human()), Arc::new(Queue::new(human())));
+    let is_public = !addresses.iter().all(|address| address.ip().is_loopback());
+    if is_public && !auth::has_tokens(&looker).await? {
+        return Err(without_tokens(&listening));
+    }
+    let (listener, address) = bind(&listening, &addresses).await?;
+    platform::raise_file_limit();
+
+    let stop = CancellationToken::new();
+    let first_delay = config.hurried(auth::FIRST_DELAY);
+    let body_time = config.hurried(guard::BODY_TIME);
+    let registry = Arc::new(Registry::new(workspace, config, stop.clone()));
+    let net = Arc::new(Net {
+        looker,
+        writer,
+        is_noting: Arc::default(),
+        is_public,
+        names: Names::new(&listening.host, address, &listening.names),
+        body_time,
+        large_bodies: Semaphore::new(guard::LARGE_BODIES),
+        slowdown: Slowdown::new(first_delay),
+        registry: Arc::clone(&registry),
+        stop: stop.clone(),
+    });
+    let (mcp, path) = if listening.is_sse {
+        (sse::routes(&net), "sse")
+    } else {
+        (streamable::routes(&net), "mcp")
+    };
+    // Other routes are merged here: the guards stand in front of all of them.
+    let routes = Router::new().merge(mcp);
+    let routes = routes.layer(middleware::from_fn_with_state(Arc::clone(&net), guard::guard));
+    say(&format!("listening on http://{address}/{path} (Ctrl-C ends it)"));
+
+    let sweep = tokio::spawn(sweep(Arc::clone(&registry)));
+    let mut connections = JoinSet::new();
+    tokio::select! {
+        () = accept(&listener, &routes, &stop, &mut connections) => {}
+        () = interrupted() => {}
+    }
+    drop(listener);
+    stop.cancel();
+    let ended = async { while connections.join_next().await.is_some() {} };
+    // What has not ended by then ends with us.
+    drop(timeout(GRACE, ended).await);
+    sweep.abort();
+    drop(timeout(SETTLE, registry.settle(SETTLE)).await);
+    Ok(())
+}
+
+async fn accept(
+    listener: &TcpListener,
+    routes: &Router,
+    stop: &CancellationToken,
+    connections: &mut JoinSet<()>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                while connections.try_join_next().is_some() {}
+                if connections.len() >= CONNECTIONS {
+                    tracing::warn!("{CONNECTIONS} connections are open: {from} was turned away");
+                    continue;
+                }
+                // Replies are small, and each would wait for the one before it to be acknowledged.
+                if let Err(err) = stream.set_nodelay(true) {
+                    tracing::debug!("no TCP_NODELAY: {err}");
+                }
+                let routes = routes.clone().layer(Extension(Peer(from.ip().to_canonical())));
+                connections.spawn(connection(stream, routes, stop.clone()));
+            }
+            Err(err) => {
+                tracing::warn!("cannot accept a connection: {err}");
+                sleep(BETWEEN_ACCEPTS).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    tokio::pin!(served);
+    let ended = tokio::select! {
+        ended = &mut served => ended,
+        () = stop.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(err) = ended {
+        tracing::debug!("a connection ended: {err}");
+    }
+}
+
+async fn sweep(registry: Arc<Registry>) {
+    loop {
+        drop(timeout(SWEEP_EVERY, registry.ended.notified()).await);
+        registry.sweep();
+    }
+}
+
+/// The addresses of the host, those of this machine alone first.
+async fn resolve(listening: &Listening) -> Result<Vec<SocketAddr>> {
+    let Listening { host, port, .. } = listening;
+    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+    let found = tokio::net::lookup_host((bare, *port)).await.map(Vec::from_iter);
+    match found {
+        Ok(mut found) if !found.is_empty() => {
+            found.sort_by_key(SocketAddr::is_ipv6);
+            Ok(found)
+        }
+        Ok(_) | Err(_) => {
+            Err(Error::usage(format!("{} is no address of this machine", sanitize::quote(host)))
+                .hint("--host takes an address or a name, such as 127.0.0.1 or localhost"))
+        }
+    }
+}
+
+async fn bind(
+    listening: &Listening,
+    addresses: &[SocketAddr],
+) -> Result<(TcpListener, SocketAddr)> {
+    let bound = TcpListener::bind(addresses).await;
+    let bound = bound.and_then(|it| it.local_addr().map(|address| (it, address)));
+    bound.map_err(|err| {
+        let Listening { host, port, .. } = listening;
+        let host = sanitize::quote(host);
+        let failed = match err.kind() {
+            io::ErrorKind::AddrInUse => Error::refused(format!("port {port} of {host} is taken"))
+                .hint("end the server that has it, or choose another one with --port"),
+            io::ErrorKind::AddrNotAvailable => {
+                Error::usage(format!("{host} is no address of this machine"))
+                    .hint("--host takes an address or a name, such as 127.0.0.1 or localhost")
+            }
+            io::ErrorKind::PermissionDenied => {
+                Error::refused(format!("this user may not listen at port {port} of {host}"))
+                    .hint("ports from 1024 on are free for all users: --port 8741")
+            }
+            _ => Error::refused(format!("cannot listen at port {port} of {host}: {err}")),
+        };
+        failed.source(err)
+    })
+}
+
+fn without_tokens(listening: &Listening) -> Error {
+    let transport = if listening.is_sse { "sse" } else { "streamable-http" };
+    let host = &listening.host;
+    Error::refused(format!(
+        "{} can be reached by others, and nobody has a token",
+        sanitize::quote(host)
+    ))
+    .hint(format!(
+        "first `team-table token add NAME`, for each agent, then `team-table serve --transport \
+         {transport} --host {host}`"
+    ))
+}
