@@ -22,9 +22,13 @@ use super::{
     guard::{ToLoopback, refuse},
 };
 use crate::{
-    domain::{name::MemberName, time::MINUTE, token},
+    domain::{
+        name::MemberName,
+        time::{MINUTE, Time},
+        token,
+    },
     error::{Error, Kind, Result},
-    store::Token,
+    store::Tx,
     view::sanitize,
 };
 
@@ -76,15 +80,19 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
             Some(hash) => cx.tx.token(hash)?,
             None => None,
         };
-        Ok((token, cx.tx.has_tokens()?))
+        let is_noted = |at: Time| cx.now.since(at).0 < MINUTE;
+        let is_new = token.as_ref().is_some_and(|token| !token.used_at.is_some_and(is_noted));
+        Ok((token, cx.tx.has_tokens()?, is_new))
     });
-    let (token, has_tokens) = match look {
-        Ok(found) => found.unwrap_or((None, false)),
+    let (token, has_tokens, is_new) = match look {
+        Ok(found) => found.unwrap_or_default(),
         Err(err) => return Err(Box::new(unreadable(&err))),
     };
     match (hash, token) {
         (Some(_), Some(token)) => {
-            note(net, &token);
+            if is_new {
+                note(net, token.id);
+            }
             if wish.is_some_and(|name| name != token.name) {
                 let text = format!("the token is that of `{}`; leave `?name=` away", token.name);
                 return Err(Box::new(refuse(StatusCode::FORBIDDEN, text)));
@@ -137,22 +145,15 @@ fn named(query: Option<&str>) -> Result<Option<MemberName>, String> {
     }
 }
 
-/// Writes down that a token was used, within a minute of it and by the way.
-fn note(net: &Net, token: &Token) {
+/// Writes down that a token was used: once a minute, and nobody waits for it.
+fn note(net: &Net, id: i64) {
     let (writer, is_noting) = (Arc::clone(&net.writer), Arc::clone(&net.is_noting));
-    let (id, used_at) = (token.id, token.used_at);
     if is_noting.swap(true, Ordering::Relaxed) {
         return;
     }
-    let noted = async move {
-        let now = writer.desk().await.now();
-        if used_at.is_none_or(|at| now.since(at).0 >= MINUTE) {
-            writer.write(|desk, turn| desk.write(turn, |tx, now| tx.token_used(id, now))).await?;
-        }
-        Ok::<(), Error>(())
-    };
     tokio::spawn(async move {
-        if let Err(err) = noted.await {
+        let used = |tx: &Tx<'_>, now: Time| tx.token_used(id, now);
+        if let Err(err) = writer.write(|desk, turn| desk.write(turn, used)).await {
             tracing::debug!("cannot note that a token was used: {err}");
         }
         is_noting.store(false, Ordering::Relaxed);

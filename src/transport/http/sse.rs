@@ -114,9 +114,9 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
     let end = End { streams: streams.clone(), id };
     let transport = Ends { from_client, to_client: Some(outgoing), calls };
     let server = presence.server.clone();
-    let ct = gone.clone();
+    let over = gone.clone();
     tokio::spawn(async move {
-        match server.serve_with_ct(transport, ct).await {
+        match server.serve_with_ct(transport, over.clone()).await {
             Ok(service) => {
                 if let Err(err) = service.waiting().await {
                     tracing::error!("the service ended: {err}");
@@ -124,6 +124,8 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
             }
             Err(err) => tracing::debug!("no session: {err}"),
         }
+        // The stream ends with the service, as the service with the stream.
+        over.cancel();
     });
     let mut ping = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
