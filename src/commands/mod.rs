@@ -10,6 +10,8 @@ pub mod reset;
 pub mod serve;
 pub mod status;
 pub mod tool;
+#[cfg(feature = "http")]
+pub mod web;
 pub mod which;
 
 use std::{

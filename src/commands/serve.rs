@@ -29,11 +29,21 @@ pub struct Args {
     /// How the client is connected
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,
+    /// Where to listen, over the network
+    #[cfg(feature = "http")]
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// On which port
+    #[cfg(feature = "http")]
+    #[arg(long, default_value_t = 8741)]
+    port: u16,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Transport {
     Stdio,
+    #[cfg(feature = "http")]
+    StreamableHttp,
 }
 
 /// Serves until the client is gone.
@@ -41,7 +51,15 @@ enum Transport {
 /// # Errors
 /// A name that is none (exit code 2), or no event loop.
 pub fn run(args: &Args, workspace: Workspace, config: &Arc<Config>) -> Result<u8> {
-    let Transport::Stdio = args.transport;
+    match args.transport {
+        Transport::Stdio => {}
+        #[cfg(feature = "http")]
+        Transport::StreamableHttp => {
+            let board = Desk::new(workspace, Arc::clone(config), Who::Human, Front::Tools);
+            crate::transport::http::serve(board, &args.host, args.port)?;
+            return Ok(0);
+        }
+    }
     let mut notices = Vec::new();
     let wish = match (&args.name, config.name.as_deref().map(str::trim)) {
         (Some(name), _) => Some(MemberName::parse(name).map_err(|err| err.in_usage("--name"))?),

@@ -16,6 +16,8 @@ mod reservations;
 mod schema;
 mod table;
 mod tasks;
+#[cfg(feature = "http")]
+mod web;
 
 use std::{
     path::{Path, PathBuf},
@@ -24,6 +26,8 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+#[cfg(feature = "http")]
+pub use self::web::{Counts, Posted, TOKEN_LIFE};
 pub use self::{
     checkup::{Checkup, Condition, Hooked, LogState},
     companions::beside,

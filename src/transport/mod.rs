@@ -3,6 +3,8 @@
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
 //! rmcp.
 
+#[cfg(feature = "http")]
+pub mod http;
 mod ledger;
 mod lines;
 pub mod mcp;
@@ -11,6 +13,8 @@ pub mod queue;
 pub mod stdio;
 mod surrogates;
 pub mod wake;
+#[cfg(feature = "http")]
+pub mod web;
 
 use crate::error::{Error, Result};
 
