@@ -94,6 +94,7 @@ export async function watch(given) {
       hooks.all(state);
       pause = 500;
       await follow(state.cursor);
+      await new Promise((resolve) => setTimeout(resolve, 300));
     } catch (err) {
       if (stopped.signal.aborted) continue;
       if (err.status === 401) {

@@ -33,10 +33,11 @@ const KEYS: usize = 300;
 const VALUE_CHARS: usize = 400;
 
 /// Up to where somebody has seen the table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Cursor {
-    pub epoch: i64,
+    /// As text: it is more than a number of JavaScript holds.
+    pub epoch: String,
     pub event: i64,
     pub message: i64,
 }
@@ -75,7 +76,7 @@ pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
     Ok(json!({
         "exists": true,
         "cursor": Cursor {
-            epoch: cx.tx.epoch()?,
+            epoch: cx.tx.epoch()?.to_string(),
             event: last_event,
             message: posted.last().map_or(0, |it| it.message.id.0),
         },
@@ -105,7 +106,7 @@ fn has_older(cx: &Cx<'_>, posted: &[Posted]) -> Result<bool> {
 
 /// What has come since, and where that leads to.
 pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> Result<Change> {
-    let (epoch, last_event) = (cx.tx.epoch()?, cx.tx.last_event()?);
+    let (epoch, last_event) = (cx.tx.epoch()?.to_string(), cx.tx.last_event()?);
     if epoch != since.epoch || last_event < since.event || last_event - since.event > LOG_LINES {
         return Ok(Change::All);
     }
