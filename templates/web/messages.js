@@ -21,6 +21,7 @@ export function begin(onAct) {
     if ($("write-body").value === content) $("write-body").value = "";
     return told;
   });
+  $("notices").addEventListener("change", () => $("threads").classList.toggle("with-notices", $("notices").checked));
   $("older").addEventListener("click", async () => {
     $("older").disabled = true;
     try {
@@ -97,12 +98,18 @@ function take(messages) {
   for (const thread of touched) outline(thread);
   order();
   $("messages-empty").hidden = all.size > 0;
+  const n = $("threads").querySelectorAll(":scope > .notices").length;
+  $("notices-switch").hidden = n === 0;
+  setText($("n-notices"), String(n));
 }
 
 function outline(thread) {
   const first = thread.list.firstElementChild;
   thread.cut.hidden = Number(first?.dataset.id) === thread.id;
-  thread.element.classList.toggle("auto", [...thread.list.children].every((child) => child.classList.contains("auto")));
+  const isAuto = [...thread.list.children].every((child) => child.classList.contains("auto"));
+  thread.element.classList.toggle("auto", isAuto);
+  // The program's own words to somebody else: the log and the tasks say the same.
+  thread.element.classList.toggle("notices", isAuto && ![...thread.list.children].some((child) => child.dataset.to === you));
   const n = thread.list.children.length;
   thread.element.setAttribute("aria-label", `Thread #${thread.id}, ${n} ${n === 1 ? "message" : "messages"}`);
 }
@@ -173,7 +180,7 @@ function item(message) {
   const isYou = message.from === you;
   const names = ["message", isYou && "yours", isForYou(message) && "for-you", message.is_auto && "auto"].filter(Boolean);
   const standing = el("span", { class: "standing" });
-  const element = el("li", { class: names.join(" "), "data-id": message.id },
+  const element = el("li", { class: names.join(" "), "data-id": message.id, "data-to": message.to },
     el("header", {},
       el("b", { class: "who", dir: "auto" }, message.from),
       el("span", { class: "to" }, "to ", el("span", { dir: "auto" }, message.to)),
@@ -190,8 +197,9 @@ function stand(shown, message) {
   shown.message = message;
   const { n, handed, read: readBy } = message;
   const words = n === 0 ? "for nobody" : n === 1
-    ? (readBy ? "read" : handed ? "handed" : "waits")
+    ? (readBy ? "read" : handed ? "handed" : "unread")
     : `read by ${readBy} of ${n}`;
+  shown.standing.hidden = message.is_auto || message.to === you;
   setText(shown.standing, words);
   shown.standing.dataset.is = readBy === n ? "read" : "waits";
   shown.standing.title = `${n} ${n === 1 ? "recipient" : "recipients"}, handed to ${handed}, read by ${readBy}`;

@@ -37,11 +37,12 @@ function member(it) {
   const place = [it.client, it.branch ? `on ${it.branch}` : null].filter(Boolean).join(", ");
   const seen = it.seen_at ? new Date(it.seen_at).toLocaleString() : "never";
   return el("li", { class: "member", "data-is": it.state },
-    el("p", { class: "row wrap" },
+    el("p", { class: "row" },
       el("span", { class: "dot", "aria-hidden": "true" }),
       el("b", { dir: "auto" }, it.name),
       it.you && el("span", { class: "faint" }, "(you)"),
-      el("span", { class: "state", title: `last seen: ${seen}` }, it.shown)),
+      el("span", { class: "state", title: `last seen: ${seen}` }, it.state === "idle" ? it.shown : it.state)),
+    it.state === "away" && el("p", { class: "faint" }, it.seen_at ? ["last seen ", time(it.seen_at)] : "not seen yet"),
     it.role && el("p", { class: "faint", dir: "auto" }, `@${it.role}`),
     it.note && el("p", { class: "note", dir: "auto" }, it.note),
     it.tasks.length > 0 && el("ul", { class: "plain has" }, it.tasks.map((task) =>

@@ -109,12 +109,13 @@ function card(task) {
       ...who,
       task.waits > 0 && task.status === "pending" && el("span", { class: "tag" }, `waits for ${task.waits}`),
       time(task.moved_at)),
-    steps(task));
+    // To cancel one is for who has looked at it.
+    steps(task, task.steps.filter((to) => to !== "cancelled")));
 }
 
-function steps(task) {
-  if (!task.steps.length) return null;
-  return el("div", { class: "row wrap writes steps" }, task.steps.map((to) => {
+function steps(task, all) {
+  if (!all.length) return null;
+  return el("div", { class: "row wrap writes steps" }, all.map((to) => {
     const word = STEPS[`${task.status}>${to}`] ?? to;
     return el("button", {
       type: "button", class: "small", "data-focus": to, "aria-label": `${word}: T${task.id}`,
@@ -184,7 +185,7 @@ async function fill(id) {
       fact("Holds up", ids(task.blocks))),
     ...(task.description ? [el("h3", {}, "Description"), ...longText(task.description)] : []),
     ...(task.result ? [el("h3", {}, "Result"), ...longText(task.result)] : []),
-    steps(task) ?? "",
+    steps(task, task.steps) ?? "",
     el("h3", {}, "History"),
     el("ol", { class: "plain history" }, task.history.map((line) =>
       el("li", {}, el("p", {}, time(line.at), " ", el("span", { dir: "auto" }, line.words)), line.text ? longText(line.text) : null))),
