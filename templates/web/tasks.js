@@ -106,9 +106,10 @@ function card(task) {
     el("p", { class: "row wrap facts" },
       el("span", { class: "faint" }, `T${task.id}`),
       task.priority !== "medium" && el("span", { class: "tag", "data-is": task.priority }, task.priority),
-      ...who,
-      task.waits > 0 && task.status === "pending" && el("span", { class: "tag" }, `waits for ${task.waits}`),
       time(task.moved_at)),
+    el("p", { class: "row wrap facts" },
+      ...who,
+      task.waits > 0 && task.status === "pending" && el("span", { class: "tag" }, `waits for ${task.waits}`)),
     // To cancel one is for who has looked at it.
     steps(task, task.steps.filter((to) => to !== "cancelled")));
 }

@@ -9,6 +9,8 @@ mod board;
 mod door;
 mod live;
 pub mod secret;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
