@@ -20,22 +20,22 @@ macro_rules! files {
         &[$(PageFile {
             path: $path,
             mime: $mime,
-            text: include_str!(concat!("../../templates/web/", $name)),
+            text: include_str!($name),
         }),*]
     };
 }
 
 /// All files of the page.
 pub const PAGE: &[PageFile] = files! {
-    "/": "text/html; charset=utf-8", "index.html";
-    "/web/app.css": "text/css; charset=utf-8", "app.css";
-    "/web/icon.svg": "image/svg+xml", "icon.svg";
-    "/web/app.js": "text/javascript; charset=utf-8", "app.js";
-    "/web/dom.js": "text/javascript; charset=utf-8", "dom.js";
-    "/web/live.js": "text/javascript; charset=utf-8", "live.js";
-    "/web/messages.js": "text/javascript; charset=utf-8", "messages.js";
-    "/web/tasks.js": "text/javascript; charset=utf-8", "tasks.js";
-    "/web/rest.js": "text/javascript; charset=utf-8", "rest.js";
+    "/": "text/html; charset=utf-8", "../../templates/web/index.html";
+    "/web/app.css": "text/css; charset=utf-8", "../../templates/web/app.css";
+    "/web/icon.svg": "image/svg+xml", "../../templates/web/icon.svg";
+    "/web/app.js": "text/javascript; charset=utf-8", "../../templates/web/app.js";
+    "/web/dom.js": "text/javascript; charset=utf-8", "../../templates/web/dom.js";
+    "/web/live.js": "text/javascript; charset=utf-8", "../../templates/web/live.js";
+    "/web/messages.js": "text/javascript; charset=utf-8", "../../templates/web/messages.js";
+    "/web/tasks.js": "text/javascript; charset=utf-8", "../../templates/web/tasks.js";
+    "/web/rest.js": "text/javascript; charset=utf-8", "../../templates/web/rest.js";
 };
 
 /// Headers of every answer: the page loads only what this server has, runs no script but those

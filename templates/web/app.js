@@ -147,6 +147,10 @@ async function enterByAddress() {
 }
 
 addEventListener("hashchange", enterByAddress);
+// A closed tab would take along what is typed.
+addEventListener("beforeunload", (event) => {
+  if ([...document.querySelectorAll("textarea")].some((field) => field.value.trim())) event.preventDefault();
+});
 setInterval(tick, 15000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) tick(); });
 // A page that comes back from the browser's memory has a dead stream.

@@ -4,6 +4,9 @@
 import { $, el, longText, onSubmit, setText, time } from "./dom.js";
 import { read } from "./live.js";
 
+/// So many messages stay on the page while it is open; who wants more goes back.
+const MOST = 1200;
+
 const all = new Map();
 const threads = new Map();
 let oldest = null;
@@ -27,6 +30,7 @@ export function begin(onAct) {
     try {
       const more = await read(`/web/messages?before=${oldest}`);
       take(more.messages);
+      oldest = more.messages[0]?.id ?? oldest;
       $("older").hidden = !more.older;
     } catch { /* The button is there to be pressed again. */ } finally {
       $("older").disabled = false;
@@ -44,7 +48,7 @@ function all_(state) {
   for (const id of [...all.keys()]) {
     if (isOther || (id >= first && !ids.has(id)) || id < first) forget(id);
   }
-  oldest = null;
+  oldest = state.messages[0]?.id ?? null;
   take(state.messages);
   $("older").hidden = !state.older;
   recipients(state.members);
@@ -59,21 +63,35 @@ export function change(change) {
   if (change.messages) {
     const fresh = change.messages.filter((message) => !all.has(message.id));
     take(change.messages);
+    oldest ??= change.messages[0].id;
+    if (all.size > MOST) trim();
     news(fresh.map((message) => ({ ...message, isForYou: isForYou(message) })).filter((message) => message.from !== you));
   }
 }
 
 const isForYou = (message) => !message.is_auto && (message.to === you || message.is_broadcast);
 
+/// Takes a message off the page. A thread in which something is typed stays as it is.
 function forget(id) {
   const shown = all.get(id);
+  const thread = threads.get(shown.message.thread);
+  if (thread.body.value || thread.element.contains(document.activeElement)) return;
   all.delete(id);
   shown.element.remove();
-  const thread = threads.get(shown.message.thread);
-  if (thread && !thread.list.children.length) {
+  if (thread.list.children.length) {
+    outline(thread);
+  } else {
     thread.element.remove();
     threads.delete(shown.message.thread);
   }
+}
+
+function trim() {
+  const ids = [...all.keys()].sort((a, b) => a - b);
+  const cut = ids[ids.length - Math.floor(MOST / 2)];
+  ids.filter((id) => id < cut).forEach(forget);
+  oldest = cut;
+  $("older").hidden = false;
 }
 
 function take(messages) {
@@ -84,7 +102,6 @@ function take(messages) {
       stand(shown, message);
       continue;
     }
-    oldest = oldest === null ? message.id : Math.min(oldest, message.id);
     const thread = threads.get(message.thread) ?? newThread(message.thread);
     const element = item(message);
     all.set(message.id, element);
@@ -93,8 +110,6 @@ function take(messages) {
     thread.last = Math.max(thread.last, message.id);
     touched.add(thread);
   }
-  if (messages.length && oldest === null) oldest = messages[0].id;
-  oldest = all.size ? Math.min(...all.keys()) : null;
   for (const thread of touched) outline(thread);
   order();
   $("messages-empty").hidden = all.size > 0;
@@ -163,7 +178,7 @@ function newThread(id) {
     }
   });
   const element = el("article", { class: "card thread" }, cut, list, el("div", { class: "row" }, button, told), form);
-  const thread = { id, element, list, cut, last: 0 };
+  const thread = { id, element, list, cut, body, last: 0 };
   threads.set(id, thread);
   return thread;
 }

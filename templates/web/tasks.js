@@ -59,7 +59,11 @@ export function begin(onAct, may) {
     return told;
   });
   $("task-close").addEventListener("click", () => $("task").close());
-  $("task").addEventListener("close", () => { shownId = null; });
+  $("task").addEventListener("close", () => {
+    // The card may be another element by now.
+    if (document.activeElement === document.body) document.querySelector(`.task[data-key="${shownId}"] .title`)?.focus({ preventScroll: true });
+    shownId = null;
+  });
   // A click beside the dialog closes it, unless something is typed there.
   $("task").addEventListener("click", (event) => {
     if (event.target === $("task") && !$("comment-text").value) $("task").close();
