@@ -105,6 +105,15 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Whether this is what a token hashes to that was not used yet and is not too old.
+    pub fn has_web_token(&self, hash: &str, now: Time) -> Result<bool> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM token
+                            WHERE kind = 'web' AND hash = ?1 AND ended_at IS NULL AND made_at > ?2)",
+        )?;
+        Ok(statement.query_row(params![hash, now.before(TOKEN_LIFE).0], |row| row.get(0))?)
+    }
+
     /// Uses a token up. `false`: it is none, was used before, or is too old.
     pub fn use_web_token(&self, hash: &str, now: Time) -> Result<bool> {
         let n_rows = self

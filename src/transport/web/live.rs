@@ -88,16 +88,15 @@ impl Watcher {
     async fn has_news(&mut self) -> bool {
         let pulse = self.page.queue.desk().await.pulse();
         let is_other = pulse.is_none() || pulse != self.pulse;
+        // Of before the look, so that what comes during it is news then.
+        self.pulse = pulse;
         is_other || self.looked_at.is_none_or(|at| at.elapsed() >= LOOK_ANYWAY)
     }
 
     async fn look(&mut self) -> Option<String> {
         let (since, before) = (&mut self.since, &mut self.before);
-        let mut desk = self.page.queue.desk().await;
-        let found: Result<Option<Change>> = desk.look(|cx| board::changes(cx, since, before));
-        // Of before the next look, so that what comes in between is news then.
-        self.pulse = desk.pulse();
-        drop(desk);
+        let found: Result<Option<Change>> =
+            self.page.look(|cx| board::changes(cx, since, before)).await;
         let is_first = self.looked_at.replace(Instant::now()).is_none();
         match found {
             Ok(Some(Change::All)) => {
