@@ -236,6 +236,11 @@ function recipients(members) {
 function choose(select, options) {
   const print = JSON.stringify(options);
   if (select.dataset.print === print) return;
+  // A list that is open would close.
+  if (document.activeElement === select) {
+    select.addEventListener("blur", () => choose(select, options), { once: true });
+    return;
+  }
   const chosen = select.value;
   // Who has gone meanwhile stays chosen: the server says what is wrong with that.
   if (chosen && !options.some(([value]) => value === chosen)) options = [...options, [chosen, chosen]];

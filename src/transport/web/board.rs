@@ -23,6 +23,8 @@ use crate::{
 pub(super) const MESSAGES: i64 = 200;
 /// Lines of the log at first, and in one change at most.
 const LOG_LINES: i64 = 300;
+/// Characters of a comment or result there.
+const LOG_CHARS: usize = 1000;
 /// Open tasks, and tasks that have ended.
 const OPEN_TASKS: i64 = 500;
 const ENDED_TASKS: i64 = 50;
@@ -88,7 +90,7 @@ pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
         "tasks": tasks.iter().map(|task| card(cx, task)).collect::<Result<Vec<Value>>>()?,
         "reservations": reservations(cx)?,
         "context": context(cx)?,
-        "log": log.iter().map(line).collect::<Vec<Value>>(),
+        "log": log.iter().map(|it| line(it, LOG_CHARS)).collect::<Vec<Value>>(),
     }))
 }
 
@@ -148,7 +150,7 @@ pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> R
         before.counts = counts;
     }
     if !log.is_empty() {
-        put("log", log.iter().map(line).collect());
+        put("log", log.iter().map(|it| line(it, LOG_CHARS)).collect());
     }
     if change.is_empty() {
         return Ok(Change::Nothing);
@@ -259,7 +261,8 @@ pub(super) fn task(cx: &Cx<'_>, id: TaskId) -> Result<Value> {
         fields.insert("result".to_owned(), text(&task.result).into());
         fields.insert("waits_for".to_owned(), ids(cx.tx.dependencies(id)?).into());
         fields.insert("blocks".to_owned(), ids(cx.tx.dependents(id)?).into());
-        fields.insert("history".to_owned(), history.iter().map(line).collect());
+        fields
+            .insert("history".to_owned(), history.iter().map(|it| line(it, usize::MAX)).collect());
         fields.insert("history_left_out".to_owned(), n_between.into());
     }
     Ok(shown)
@@ -314,18 +317,23 @@ fn shared(entry: &ContextEntry, chars: usize) -> Value {
     })
 }
 
-fn line(line: &LogLine) -> Value {
+/// A row of the log; of a long text the beginning, for its task shows all of it.
+fn line(line: &LogLine, chars: usize) -> Value {
     if let Some(message) = &line.message {
         let words = format!("{} wrote {} to {}", line.actor, message.id, text(&message.audience));
         return json!({ "id": line.id, "at": line.at, "words": words, "message": message.id });
     }
     let detail = line.detail.as_deref().unwrap_or_default();
     let (words, more) = happened(&line.actor, &line.kind, line.task, detail);
+    let more = more.map(|more| match beginning(more, chars) {
+        (shown, true) => shown,
+        (shown, false) => shown + "…",
+    });
     json!({
         "id": line.id,
         "at": line.at,
         "words": text(&words),
-        "text": more.map(text),
+        "text": more,
         "task": line.task,
     })
 }
