@@ -147,8 +147,9 @@ function newThread(id) {
   const list = el("ol", { class: "plain" });
   const cut = el("p", { class: "faint", hidden: true }, `The thread begins with #${id}, further back.`);
   const body = el("textarea", { rows: 3, required: true, id: `reply-${id}` });
+  const label = el("label", { for: body.id });
   const form = el("form", { class: "composer", hidden: true },
-    el("label", { for: body.id }, "Answer"), body,
+    label, body,
     el("div", { class: "row end" },
       el("p", { class: "told", role: "status" }),
       el("button", { type: "button", class: "quiet", onclick: () => open(false) }, "Not now"),
@@ -160,16 +161,19 @@ function newThread(id) {
     form.hidden = !isOpen;
     button.hidden = isOpen;
     setText(told, "");
-    if (isOpen) body.focus();
-    else {
+    if (isOpen) {
+      setText(label, answerTo(list).words);
+      body.focus();
+      form.scrollIntoView({ block: "nearest" });
+    } else {
       button.focus();
       order();
     }
   };
   onSubmit(form, async () => {
     const content = body.value;
-    const answer = replyTo(list);
-    setText(told, await act("send_message", { ...answer, content }));
+    const { tool, given } = answerTo(list);
+    setText(told, await act(tool, { ...given, content }));
     const said = told.textContent;
     if (body.value === content) {
       body.value = "";
@@ -183,12 +187,14 @@ function newThread(id) {
   return thread;
 }
 
-/// An answer is for the last one who spoke there beside the person; to a broadcast or role of the
-/// person's own it is for those who were written to.
-function replyTo(list) {
+/// An answer is for the last one who spoke there beside the person; where nobody did, for those who
+/// were written to.
+function answerTo(list) {
   const messages = [...list.children].map((child) => all.get(Number(child.dataset.id)).message);
   const last = messages.findLast((message) => message.from !== you) ?? messages.at(-1);
-  return { reply_to: last.id };
+  if (last.from === you && last.is_broadcast) return { tool: "broadcast", given: {}, words: "To everyone again" };
+  const words = last.is_auto ? "Answer" : `Answer to ${last.from === you ? last.to : last.from}`;
+  return { tool: "send_message", given: { reply_to: last.id }, words };
 }
 
 function item(message) {
