@@ -13,10 +13,7 @@ use crate::{
     error::{Error, Result},
     store::LogLine,
     tools::Desk,
-    view::{
-        sanitize,
-        text::{self, Header},
-    },
+    view::{events::happened, sanitize, text::Header},
 };
 
 /// How soon a change is shown with `-f`.
@@ -130,52 +127,10 @@ fn as_text(line: &LogLine, plain: bool) -> String {
         return format!("{at} {}\n{}", header.facts(), sanitize::fence(&message.body));
     }
     let detail = line.detail.as_deref().unwrap_or_default();
-    let actor = &line.actor;
-    let task = line.task.map_or_else(|| "a task".to_owned(), |id| id.to_string());
-    match text::task_event(&line.kind, &task, detail) {
-        Some((words, Some(text))) => {
-            return format!("{at} {actor} {words}\n{}", sanitize::fence(text));
-        }
-        Some((words, None)) => return format!("{at} {actor} {words}"),
-        None => {}
+    match happened(&line.actor, &line.kind, line.task, detail) {
+        (words, Some(text)) => format!("{at} {words}\n{}", sanitize::fence(text)),
+        (words, None) => format!("{at} {words}"),
     }
-    match line.kind.as_str() {
-        "member.joined" => format!("{at} {actor} joined"),
-        "member.left" => format!("{at} {actor} left"),
-        "member.moved" => format!("{at} {actor} is now {detail}"),
-        "member.noted" if detail.is_empty() => format!("{at} {actor} cleared its note"),
-        "member.noted" => format!("{at} {actor} works on {}", sanitize::field(detail)),
-        "member.introduced" => {
-            format!("{at} {actor} introduced itself: {}", sanitize::field(detail))
-        }
-        "session.began" => format!("{at} {actor} sat down with {}", sanitize::field(detail)),
-        "message.handed" => format!("{at} {actor} was handed {detail}"),
-        "message.read" => format!("{at} {actor} read {detail}"),
-        "message.unhanded" => format!("{at} {actor} did not get {detail}: unread again"),
-        "message.sent" => format!("{at} {actor} sent a message that is gone"),
-        "context.shared" | "context.removed" => {
-            let (version, key) = detail.split_once(' ').unwrap_or(("", detail));
-            let key = sanitize::field(key);
-            match line.kind.as_str() {
-                "context.shared" => format!("{at} {actor} shared {key}, version {version}"),
-                _ => format!("{at} {actor} removed {key} from the shared context"),
-            }
-        }
-        "reservation.made" => format!("{at} {actor} reserved {}", fields(detail)),
-        "reservation.released" => format!("{at} {actor} released {}", fields(detail)),
-        "reservation.ran_out" => {
-            format!("{at} the time was over for which {actor} had reserved {}", fields(detail))
-        }
-        "reservation.lapsed" => format!("{at} {actor} is gone and lost {}", fields(detail)),
-        "table.reset" => format!("{at} {actor} reset the table"),
-        // A newer version wrote it.
-        other => format!("{at} {actor} {} {}", sanitize::field(other), sanitize::field(detail)),
-    }
-}
-
-/// Fields, of which each is a line.
-fn fields(lines: &str) -> String {
-    lines.split('\n').map(sanitize::field).collect::<Vec<_>>().join(", ")
 }
 
 fn as_json(line: &LogLine) -> serde_json::Value {

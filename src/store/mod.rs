@@ -18,6 +18,8 @@ mod schema;
 mod table;
 mod tasks;
 mod tokens;
+#[cfg(feature = "http")]
+mod web;
 
 use std::{
     path::{Path, PathBuf},
@@ -26,6 +28,8 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+#[cfg(feature = "http")]
+pub use self::web::{Counts, Posted, TOKEN_LIFE};
 pub use self::{
     checkup::{Checkup, Condition, LogState},
     companions::beside,

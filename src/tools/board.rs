@@ -11,7 +11,7 @@ use crate::{
         id::{MemberId, TaskId},
         limits,
         member::State,
-        task::{Priority, Status, Who},
+        task::{self, Priority, Status, Step, Who},
         time::Time,
     },
     error::{Error, Result},
@@ -51,6 +51,22 @@ impl Cx<'_> {
             creator_left: task.creator != self.me.id && self.has_left(task.creator)?,
             holder_gone,
         })
+    }
+
+    /// The steps that the caller may take with a task.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn steps(&self, task: &Task) -> Result<Vec<Status>> {
+        let who = self.who(task)?;
+        let waits = task.status == Status::Pending && task.n_waits > 0;
+        let is_anothers = task.assignee.is_some_and(|member| member != self.me.id);
+        let allowed = |to: &Status| match task::step(task.status, *to, who) {
+            Ok(Step::Claim) => !waits && (!is_anothers || who.holder_gone),
+            Ok(Step::Move) => true,
+            _ => false,
+        };
+        Ok(Status::ALL.into_iter().filter(allowed).collect())
     }
 
     /// Whether a member does not hold any more what it held.

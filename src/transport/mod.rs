@@ -15,6 +15,8 @@ pub mod queue;
 pub mod stdio;
 mod surrogates;
 pub mod wake;
+#[cfg(feature = "http")]
+pub mod web;
 
 use crate::error::{Error, Result};
 

@@ -135,7 +135,7 @@ fn push_escape(shown: &mut String, c: char) {
 
 /// Control characters but tab, bidi controls, line and paragraph separators, invisible characters
 /// and tags. U+200C and U+200D stay: they are letters' glue in Persian and in emoji.
-fn is_unsafe(c: char) -> bool {
+pub(super) fn is_unsafe(c: char) -> bool {
     match c {
         '\t' | '\u{200c}' | '\u{200d}' => false,
         '\u{61c}'

@@ -209,9 +209,17 @@ fn the_readme_shows_commands_that_there_are() {
 fn every_template_is_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources: String = crate::tidy::sources().into_iter().map(|(_, text)| text).collect();
-    for entry in fs::read_dir(root.join("templates")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(sources.contains(&format!("templates/{name}\"")), "templates/{name} is not used");
+    let mut folders = vec!["templates".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let path = format!("{folder}/{name}");
+            if root.join(&path).is_dir() {
+                folders.push(path);
+            } else {
+                assert!(sources.contains(&format!("{path}\"")), "{path} is not used");
+            }
+        }
     }
 }
 

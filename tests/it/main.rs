@@ -70,6 +70,9 @@ mod sessions;
 mod support;
 // Rules about the sources themselves.
 mod tidy;
+// The board in a browser, as the browser's requests see it.
+#[cfg(all(unix, feature = "http"))]
+mod web;
 
 /// Whether the same tests are to do more of it: `TEAM_TABLE_SLOW_TESTS=1`.
 #[expect(clippy::disallowed_methods, reason = "a switch for whoever runs the tests")]

@@ -83,6 +83,16 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
+/// Whether a request that passed the guard comes from this machine, as far as it tells: under a name
+/// of this machine alone, and through no proxy.
+pub(in crate::transport) fn is_from_here(headers: &HeaderMap) -> bool {
+    const PASSED_ON: &[&str] = &["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.and_then(|host| host.parse::<Authority>().ok());
+    host.is_some_and(|host| is_loopback(&plain(host.host())))
+        && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
+}
+
 /// The layer.
 pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, inner: Next) -> Response {
     let host = match host(&request) {

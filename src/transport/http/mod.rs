@@ -11,7 +11,7 @@
 
 mod auth;
 mod call;
-mod guard;
+pub(super) mod guard;
 mod presence;
 mod sse;
 mod streamable;
@@ -38,7 +38,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{auth::Slowdown, guard::Names, presence::Registry};
-use super::{event_loop, interrupted, queue::Queue};
+use super::{event_loop, interrupted, queue::Queue, web};
 use crate::{
     config::{AgentEnv, Config},
     error::{Error, Result},
@@ -135,7 +135,7 @@ async fn run(
     let stop = CancellationToken::new();
     let first_delay = config.hurried(auth::FIRST_DELAY);
     let body_time = config.hurried(guard::BODY_TIME);
-    let registry = Arc::new(Registry::new(workspace, config, stop.clone()));
+    let registry = Arc::new(Registry::new(workspace.clone(), Arc::clone(&config), stop.clone()));
     let net = Arc::new(Net {
         looker,
         writer,
@@ -153,8 +153,9 @@ async fn run(
     } else {
         (streamable::routes(&net), "mcp")
     };
-    // Other routes are merged here: the guards stand in front of all of them.
-    let routes = Router::new().merge(mcp);
+    let board = Desk::new(workspace, Arc::clone(&config), Who::Human, Front::Tools);
+    let board = web::routes(board, is_public, stop.clone());
+    let routes = Router::new().merge(mcp).merge(board);
     let routes = routes.layer(middleware::from_fn_with_state(Arc::clone(&net), guard::guard));
     say(&format!("listening on http://{address}/{path} (Ctrl-C ends it)"));
 

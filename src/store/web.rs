@@ -1,0 +1,128 @@
+//! What the board's page looks at, and the tokens with which a person enters it.
+
+use rusqlite::params;
+
+use super::{Shown, Tx, messages};
+use crate::{
+    domain::{
+        id::MessageId,
+        name,
+        time::{MINUTE, Time},
+    },
+    error::Result,
+};
+
+/// How long a token is good for a way in.
+pub const TOKEN_LIFE: i64 = 15 * MINUTE;
+
+/// A message as everybody may see it, and what became of it.
+#[derive(Debug, Clone)]
+pub struct Posted {
+    pub message: Shown,
+    /// The first message of the thread; itself where it begins one.
+    pub thread: MessageId,
+    pub standing: Counts,
+}
+
+/// How many a message was for, and how many of them were handed it and have read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub n: i64,
+    pub handed: i64,
+    pub read: i64,
+}
+
+macro_rules! posted {
+    ($which:literal) => {
+        concat!(
+            "SELECT message.*, 0 AS late, 0 AS n_handed,
+                    (SELECT name FROM member WHERE id = message.sender_id) AS sender,
+                    count(delivery.message_id) AS n, count(delivery.handed_at) AS handed,
+                    count(delivery.read_at) AS read
+             FROM message LEFT JOIN delivery ON delivery.message_id = message.id
+             WHERE message.id ",
+            $which,
+            " LIMIT ?2 + 0"
+        )
+    };
+}
+
+const BEFORE: &str = posted!("< ?1 GROUP BY message.id ORDER BY message.id DESC");
+
+const AFTER: &str = posted!("> ?1 GROUP BY message.id ORDER BY message.id");
+
+impl Tx<'_> {
+    /// The messages right before this one, oldest first.
+    pub fn posted_before(&self, before: MessageId, limit: i64) -> Result<Vec<Posted>> {
+        let mut posted = self.posted(BEFORE, before, limit)?;
+        posted.reverse();
+        Ok(posted)
+    }
+
+    /// The messages right after this one, oldest first.
+    pub fn posted_after(&self, after: MessageId, limit: i64) -> Result<Vec<Posted>> {
+        self.posted(AFTER, after, limit)
+    }
+
+    fn posted(&self, sql: &str, id: MessageId, limit: i64) -> Result<Vec<Posted>> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map([id.0, limit], |row| {
+            Ok(Posted {
+                message: messages::shown(row)?,
+                thread: MessageId(row.get("thread_id")?),
+                standing: Counts {
+                    n: row.get("n")?,
+                    handed: row.get("handed")?,
+                    read: row.get("read")?,
+                },
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What became of the messages from this one on.
+    pub fn standings_from(&self, first: MessageId, limit: i64) -> Result<Vec<(MessageId, Counts)>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT message_id, count(*), count(handed_at), count(read_at) FROM delivery
+             WHERE message_id >= ?1 GROUP BY message_id ORDER BY message_id LIMIT ?2 + 0",
+        )?;
+        let rows = statement.query_map([first.0, limit], |row| {
+            let counts = Counts { n: row.get(1)?, handed: row.get(2)?, read: row.get(3)? };
+            Ok((MessageId(row.get(0)?), counts))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Remembers what a token for the page hashes to; those that nobody can use any more go.
+    pub fn insert_web_token(&self, hash: &str, now: Time) -> Result<()> {
+        let conn = self.writing()?;
+        conn.prepare_cached("DELETE FROM token WHERE kind = 'web' AND made_at <= ?1")?
+            .execute([now.before(TOKEN_LIFE).0])?;
+        conn.prepare_cached(
+            "INSERT INTO token (kind, name, hash, made_at) VALUES ('web', ?1, ?2, ?3)",
+        )?
+        .execute(params![name::HUMAN, hash, now.0])?;
+        Ok(())
+    }
+
+    /// Whether this is what a token hashes to that was not used yet and is not too old.
+    pub fn has_web_token(&self, hash: &str, now: Time) -> Result<bool> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM token
+                            WHERE kind = 'web' AND hash = ?1 AND ended_at IS NULL AND made_at > ?2)",
+        )?;
+        Ok(statement.query_row(params![hash, now.before(TOKEN_LIFE).0], |row| row.get(0))?)
+    }
+
+    /// Uses a token up. `false`: it is none, was used before, or is too old.
+    pub fn use_web_token(&self, hash: &str, now: Time) -> Result<bool> {
+        let n_rows = self
+            .writing()?
+            .prepare_cached(
+                "UPDATE token SET used_at = ?2, ended_at = ?2
+                 WHERE kind = 'web' AND hash = ?1 AND ended_at IS NULL AND made_at > ?3",
+            )?
+            .execute(params![hash, now.0, now.before(TOKEN_LIFE).0])?;
+        Ok(n_rows > 0)
+    }
+}
