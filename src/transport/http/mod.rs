@@ -6,6 +6,7 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
+//! wire        a connection, and whether it breaks
 //! sse         `/sse` and `/messages`: for clients that know only that
 //! ```
 
@@ -15,6 +16,7 @@ mod guard;
 mod presence;
 mod sse;
 mod streamable;
+mod wire;
 
 use std::{
     io,
@@ -37,7 +39,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{auth::Slowdown, guard::Names, presence::Registry};
+use self::{
+    auth::Slowdown,
+    guard::Names,
+    presence::Registry,
+    wire::{Line, Wire},
+};
 use super::{event_loop, queue::Queue, stdio::signal};
 use crate::{
     config::{AgentEnv, Config},
@@ -204,10 +211,12 @@ async fn accept(
 }
 
 async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) {
+    let line = Line::default();
+    let routes = routes.layer(Extension(line.clone()));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(Wire { stream, line }), TowerToHyperService::new(routes));
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
