@@ -180,6 +180,17 @@ impl Ledger {
         self.returned.notify_one();
     }
 
+    /// The connection broke behind this reply: the client has it, or not.
+    #[cfg(feature = "http")]
+    pub(super) fn doubt(&self, id: &RequestId) {
+        let mut state = self.state();
+        if let Some(at) = state.written.iter().position(|reply| reply.id == *id) {
+            let handing = state.written.swap_remove(at).handing;
+            state.returned.push(Handing { may_have_arrived: true, ..handing });
+            self.returned.notify_one();
+        }
+    }
+
     /// Whether something is still to be confirmed, given back, or decided.
     #[cfg(feature = "http")]
     pub(super) fn has_open_ends(&self) -> bool {

@@ -187,6 +187,26 @@ fn a_wait_ends_with_its_connection() {
     }
 }
 
+/// The reply was written, and the client died without reading it.
+#[test]
+fn a_reply_that_nobody_read_is_given_back() {
+    let table = Table::new();
+    let server = Server::streamable(&table);
+    let mut ada = server.client("/mcp?name=ada");
+    ada.call("register", json!({}));
+    table.ok(&["send", "ada", "hi", "--as", "human"]);
+    let reply = ada.clone().with("Connection", "keep-alive").open_call("get_messages", json!({}));
+    reply.peek(&mut [0; 1]).unwrap();
+    // What lies unread in a socket that is closed resets the connection.
+    drop(reply);
+    until("it is unread again", || {
+        let sql = "SELECT count(*) FROM delivery WHERE handed_session IS NULL AND read_at IS NULL";
+        table.open().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 1
+    });
+    assert!(ada.call("get_messages", json!({})).text.contains("| hi"));
+    assert!(!ada.call("get_messages", json!({})).text.contains("| hi"));
+}
+
 #[test]
 fn a_cancelled_wait_takes_nothing_with_it() {
     let table = Table::new();

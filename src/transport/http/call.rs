@@ -5,8 +5,9 @@
 //! was written to it, it is unread again at once, and a call that waits ends.
 //!
 //! Two things cannot be known. A reply is written when the system has taken it, which is not when
-//! the client has it: a client that loses the network in between, and then asks something else,
-//! does not see that mail again. And where a client has several requests under way, one that was
+//! the client has it. Where the connection is then found broken, the mail is unread again, as one
+//! that may have been seen; but a client that loses the network in between and asks something else
+//! over another connection before that does not see it again. And where a client has several requests under way, one that was
 //! sent before the reply was read may arrive behind it.
 
 use std::{
@@ -25,6 +26,7 @@ use rmcp::model::RequestId;
 use super::{
     super::ledger::Ticket,
     presence::{Open, Presence, Registry},
+    wire::Line,
 };
 use crate::{domain::name::MemberName, fault};
 
@@ -33,6 +35,8 @@ pub(super) struct Call {
     presence: Arc<Presence>,
     ticket: Ticket,
     whose: Whose,
+    /// Where the reply goes, unless it goes into a stream that lasts.
+    line: Option<Line>,
     is_written: bool,
 }
 
@@ -53,7 +57,13 @@ impl Call {
         if let Whose::Session(open, id) = &whose {
             open.session().calls().insert(id.clone(), ticket.clone());
         }
-        Call { presence: Arc::clone(presence), ticket, whose, is_written: false }
+        Call { presence: Arc::clone(presence), ticket, whose, line: None, is_written: false }
+    }
+
+    /// The reply goes to this connection.
+    pub(super) fn over(mut self, line: Option<&Line>) -> Call {
+        self.line = line.cloned();
+        self
     }
 
     /// The reply was written.
@@ -61,6 +71,9 @@ impl Call {
         let ledger = &self.presence.server.ledger;
         ledger.sending(&self.ticket.id);
         ledger.sent(&self.ticket.id, true);
+        if let Some(line) = &self.line {
+            line.wrote(&self.presence, &self.ticket.id);
+        }
         self.is_written = true;
         fault::point("after_reply");
     }

@@ -6,15 +6,17 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
+//! wire        a connection, and whether it breaks
 //! sse         `/sse` and `/messages`: for clients that know only that
 //! ```
 
 mod auth;
 mod call;
-pub(super) mod guard;
+mod guard;
 mod presence;
 mod sse;
 mod streamable;
+mod wire;
 
 use std::{
     io,
@@ -37,7 +39,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{auth::Slowdown, guard::Names, presence::Registry};
+pub(super) use self::guard::is_from_here;
+use self::{
+    auth::Slowdown,
+    guard::Names,
+    presence::Registry,
+    wire::{Line, Wire},
+};
 use super::{event_loop, interrupted, queue::Queue, web};
 use crate::{
     config::{AgentEnv, Config},
@@ -205,10 +213,12 @@ async fn accept(
 }
 
 async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) {
+    let line = Line::default();
+    let routes = routes.layer(Extension(line.clone()));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(Wire { stream, line }), TowerToHyperService::new(routes));
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     config::Config,
     domain::name::MemberName,
-    tools::{Agent, Desk, Who},
+    tools::{Agent, Desk, SharedStore, Who},
     view::text::Front,
     workspace::Workspace,
 };
@@ -45,6 +45,8 @@ const SEAT_KEPT: Duration = Duration::from_secs(5 * 60);
 pub(super) struct Registry {
     workspace: Workspace,
     config: Arc<Config>,
+    /// All desks use one connection.
+    store: SharedStore,
     stop: CancellationToken,
     session_idle: Duration,
     seat_kept: Duration,
@@ -110,6 +112,7 @@ impl Registry {
     ) -> Registry {
         Registry {
             workspace,
+            store: SharedStore::default(),
             stop,
             session_idle: config.hurried(SESSION_IDLE),
             seat_kept: config.hurried(SEAT_KEPT),
@@ -162,8 +165,9 @@ impl Registry {
     }
 
     fn presence(&self, who: Who, ledger: Arc<Ledger>) -> Presence {
-        let desk =
-            Desk::new(self.workspace.clone(), Arc::clone(&self.config), who, Front::Tools).remote();
+        let desk = Desk::new(self.workspace.clone(), Arc::clone(&self.config), who, Front::Tools)
+            .sharing(Arc::clone(&self.store))
+            .remote();
         let queue = Arc::new(Queue::new(desk));
         let tends = [
             tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger))),

@@ -43,6 +43,7 @@ use super::{
     call::{Call, Reply, Whose},
     guard::refuse,
     presence::{Presence, Registry, Slot},
+    wire::Line,
 };
 use crate::error::Error;
 
@@ -173,7 +174,7 @@ fn call(registry: &Registry, presence: &Arc<Presence>, whose: Whose, parts: &mut
     let ticket = registry.ticket();
     parts.extensions.insert(ticket.clone());
     parts.extensions.insert(At(Arc::clone(presence)));
-    Call::begin(presence, ticket, whose)
+    Call::begin(presence, ticket, whose).over(parts.extensions.get::<Line>())
 }
 
 /// There are too many sessions.

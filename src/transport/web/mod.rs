@@ -29,7 +29,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::{board::Cursor, door::Door};
-use super::{http::guard::is_from_here, queue::Queue};
+use super::{http::is_from_here, queue::Queue};
 use crate::{
     domain::{
         id::{MessageId, TaskId},
