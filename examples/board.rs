@@ -7,7 +7,7 @@
 //!
 //! Figures: against, calls, list, search; all of them if none is named. `against` starts the given
 //! command, a server of team-table 0.1.0 from PyPI (`pip install team-table==0.1.0`), beside ours
-//! and calls both in turn, 50 times each. Each ratio is of two medians of one run, so that a busy
+//! and calls both in turn, 250 times each. Each ratio is of two medians of one run, so that a busy
 //! machine slows down both. The exit code is 1 if a bound does not hold.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program is here to print")]
 
@@ -22,7 +22,7 @@ mod measure;
 /// How many times faster than team-table 0.1.0 a call has to be.
 const FASTER: f64 = 15.0;
 /// So many tasks by one program, then as many by the other: none finds its processor cold.
-const BLOCK: usize = 50;
+const BLOCK: usize = 250;
 /// How many times longer than a send a call may take.
 const SLOWER: f64 = 1.5;
 /// How much a long list of ended tasks may cost.
