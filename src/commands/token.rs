@@ -6,12 +6,9 @@ use serde::Serialize;
 
 use super::{no_table, print, print_json, say};
 use crate::{
-    domain::{
-        name::MemberName,
-        time::Time,
-        token::{self, BYTES},
-    },
+    domain::{name::MemberName, time::Time, token},
     error::{Error, Result},
+    platform,
     tools::Desk,
     transport::{event_loop, queue::Queue},
 };
@@ -61,10 +58,7 @@ pub fn run(args: &Args, desk: Desk, out: &mut dyn Write) -> Result<u8> {
 }
 
 fn add(name: &MemberName, desk: Desk, out: &mut dyn Write) -> Result<u8> {
-    let mut random = [0; BYTES];
-    getrandom::fill(&mut random)
-        .map_err(|err| Error::internal("the system gives no random bytes").source(err))?;
-    let token = token::text(&random);
+    let token = token::text(&platform::random()?);
     let hash = token::hash(&token);
     write(desk, |desk, turn| desk.write(turn, |tx, now| tx.insert_token(name, &hash, now)))?;
     print(out, &token)?;

@@ -9,10 +9,12 @@ use std::{
 use super::{flush, print, say};
 use crate::{
     config::Config,
+    domain::token,
     error::{Error, Result},
+    platform,
     store::TOKEN_LIFE,
     tools::Desk,
-    transport::{event_loop, queue::Queue, web::secret},
+    transport::{event_loop, queue::Queue},
 };
 
 /// How long to look for somebody who serves there.
@@ -44,8 +46,8 @@ pub fn run(args: &Args, desk: Desk, config: &Config, out: &mut dyn Write) -> Res
             .hint("the person runs `team-table web` in a terminal of their own"));
     }
     let address = address(args);
-    let token = secret::new()?;
-    let hash = secret::hash(&token);
+    let token = token::text(&platform::random()?);
+    let hash = token::hash(&token);
     let queue = Queue::new(desk);
     event_loop()?.block_on(queue.write(|desk, turn| desk.promise_entry(turn, &hash)))?;
     print(out, &format!("{address}/#t={token}"))?;

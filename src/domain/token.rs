@@ -1,4 +1,5 @@
-//! Tokens: the text that a member shows on the network, and what is kept of it.
+//! Secrets that open a door: what a member shows on the network, or a person's page, and what is kept
+//! of it.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 /// What a token begins with, so that it is known for one wherever it turns up.
 pub const PREFIX: &str = "tt_";
-/// So much chance is in it.
-pub const BYTES: usize = 32;
-
 /// The token of these random bytes.
-pub fn text(random: &[u8; BYTES]) -> String {
+pub fn text(random: &[u8; 32]) -> String {
     PREFIX.to_owned() + &hex(random)
 }
 

@@ -30,6 +30,17 @@ pub fn is_ours(_meta: &Metadata) -> bool {
     true
 }
 
+/// Random bytes of the system's generator, which nobody can guess.
+///
+/// # Errors
+/// The system gives none.
+pub fn random() -> Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|err| Error::internal(format!("the system gives no random bytes: {err}")))?;
+    Ok(bytes)
+}
+
 /// Makes a folder that only its owner may enter. One that is there already is left as it is.
 pub fn make_private_dir(path: &Path) -> io::Result<()> {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "modes exist on unix only"))]

@@ -2,10 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::secret;
 use crate::{
-    domain::time::{DAY, Time},
+    domain::{
+        time::{DAY, Time},
+        token,
+    },
     error::Result,
+    platform,
 };
 
 /// A session that nobody used for so long is over.
@@ -23,21 +26,21 @@ pub(super) struct Door {
 impl Door {
     /// A new session; gives its secret.
     pub(super) fn open(&self, now: Time) -> Result<String> {
-        let secret = secret::new()?;
+        let secret = token::text(&platform::random()?);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|(_, used_at)| now.since(*used_at).0 < LIFE);
         sessions.sort_by_key(|(_, used_at)| *used_at);
         while sessions.len() >= SESSIONS {
             sessions.remove(0);
         }
-        sessions.push((secret::hash(&secret), now));
+        sessions.push((token::hash(&secret), now));
         Ok(secret)
     }
 
     /// Whether this is the secret of a session. Hashes are compared, so that how long it takes tells
     /// nothing of a secret.
     pub(super) fn knows(&self, secret: &str, now: Time) -> bool {
-        let hash = secret::hash(secret);
+        let hash = token::hash(secret);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.iter_mut().find(|(known, _)| *known == hash);
         known.is_some_and(|(_, used_at)| {

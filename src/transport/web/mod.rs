@@ -8,7 +8,6 @@
 mod board;
 mod door;
 mod live;
-pub mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +33,7 @@ use crate::{
     domain::{
         id::{MessageId, TaskId},
         time::Time,
+        token,
     },
     error::{Error, Kind, Result},
     tools::{Cx, Desk, Entry, Job},
@@ -274,7 +274,7 @@ struct Entering {
 }
 
 async fn enter(State(page): Shared, headers: HeaderMap, body: Bytes) -> Answered {
-    let hash = secret::hash(object::<Entering>(&headers, &body)?.token.trim());
+    let hash = token::hash(object::<Entering>(&headers, &body)?.token.trim());
     // Who guesses keeps nobody from writing.
     let is_known = page.look(|cx| cx.tx.has_web_token(&hash, cx.now)).await?.unwrap_or(false);
     if !is_known || !page.queue.write(|desk, turn| desk.take_entry(turn, &hash)).await? {
