@@ -32,6 +32,8 @@ const AFTER_HELP: &str = "\
 Begin with `team-table init` in a repository; agents then find the tools by themselves.
 `team-table status` shows who is here, `team-table log -f` what is said.";
 
+const SERVE: &str = "serve";
+
 /// Runs the program and returns its exit code.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> u8 {
     let argv: Vec<OsString> = argv.into_iter().collect();
@@ -68,7 +70,7 @@ fn hook_failed() -> u8 {
 }
 
 fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
-    let matches = match tree().try_get_matches_from(argv) {
+    let matches = match tree_for(argv).try_get_matches_from(argv) {
         Ok(matches) => matches,
         Err(err) if err.use_stderr() && is_hook(argv) => {
             say(&err.to_string());
@@ -105,7 +107,7 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
     }
     let looker = |workspace| Desk::new(workspace, Arc::clone(config), Who::Human, Front::Commands);
     match command {
-        "serve" => {
+        SERVE => {
             drop(out);
             serve::run(&parsed::<serve::Args>(matches)?, workspace, config)
         }
@@ -142,14 +144,40 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
     }
 }
 
+/// The tree as far as this command line needs it. A server is started for each agent and stays: the
+/// help of all the other commands would be a part of what it touches, and of the time that it takes
+/// to start.
+fn tree_for(argv: &[OsString]) -> Command {
+    match argv.get(1) {
+        Some(name) if name == SERVE => root().subcommand(serve_command()),
+        _ => tree(),
+    }
+}
+
+/// The program without its commands.
+fn root() -> Command {
+    Command::new("team-table")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(AFTER_HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(
+            Arg::new("db_path")
+                .long("db-path")
+                .value_name("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .global(true)
+                .help("Use this database file instead of the workspace's"),
+        )
+}
+
+fn serve_command() -> Command {
+    serve::Args::augment_args(Command::new(SERVE))
+}
+
 /// The whole tree, from the rows of the tools and the commands beside them.
 pub fn tree() -> Command {
-    let db_path = Arg::new("db_path")
-        .long("db-path")
-        .value_name("PATH")
-        .value_parser(value_parser!(PathBuf))
-        .global(true)
-        .help("Use this database file instead of the workspace's");
     let json = Arg::new("json")
         .long("json")
         .action(ArgAction::SetTrue)
@@ -162,15 +190,9 @@ pub fn tree() -> Command {
         commands::help_in_commands((entry.clap)()).arg(speaker.clone()).arg(json.clone())
     });
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
-    let tree = Command::new("team-table")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(ABOUT)
-        .after_help(AFTER_HELP)
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .arg(db_path)
+    let tree = root()
         .subcommand(init::Args::augment_args(Command::new("init")))
-        .subcommand(serve::Args::augment_args(Command::new("serve")))
+        .subcommand(serve_command())
         .subcommand(
             plain("status", "Show who sits here, what waits for you, and the table")
                 .arg(json.clone()),
@@ -315,8 +337,37 @@ fn say(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use super::{tree, tree_for};
+
     #[test]
     fn the_tree_is_sound() {
-        super::tree().debug_assert();
+        tree().debug_assert();
+    }
+
+    #[test]
+    fn a_server_reads_its_line_as_the_whole_tree_does() {
+        let read = |line: &str| {
+            let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let by = |tree: clap::Command| {
+                let read = tree.try_get_matches_from(&argv);
+                read.map(|matches| format!("{:?}", matches.subcommand()))
+                    .map_err(|err| err.to_string())
+            };
+            (by(tree_for(&argv)), by(tree()))
+        };
+        for line in [
+            "team-table serve --name a --db-path x",
+            "team-table serve --help",
+            "team-table serve -h",
+            "team-table serve --nmae a",
+            "team-table serve send",
+            "team-table serve --port x",
+            "team-table --db-path x serve --wake",
+        ] {
+            let (short, whole) = read(line);
+            assert_eq!(short, whole, "{line}");
+        }
     }
 }

@@ -89,7 +89,9 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         if Entry::is_hook(&request.name) {
             let said = request.arguments.unwrap_or_default();
-            let told = self.hook(said, &context).await;
+            // Boxed, as is a wait below: rmcp moves the future of each call about, which is as large
+            // as its largest branch.
+            let told = Box::pin(self.hook(said, &context)).await;
             return Ok(CallToolResult::success(vec![ContentBlock::text(told)]).into());
         }
         let Some(entry) = Entry::named(&request.name) else {
@@ -187,7 +189,8 @@ impl Server {
                     }
                     guard.cancel();
                 });
-                let answer = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry).await;
+                let wait = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry);
+                let answer = Box::pin(wait).await;
                 watch.abort();
                 answer
             }
