@@ -239,23 +239,23 @@ impl Tx<'_> {
             "INSERT INTO message (id, sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
                                   task_id, about_id, thread_id, body, sent_at)
              VALUES (coalesce((SELECT max(id) FROM message), (SELECT last_message FROM about)) + 1,
-                     :sender, :kind, :audience, :is_broadcast, :recipient, :reply_to, :task, :about,
-                     coalesce(:thread, (SELECT max(id) FROM message) + 1, (SELECT last_message FROM about) + 1),
-                     :body, :now)",
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+                     coalesce(?9, (SELECT max(id) FROM message) + 1, (SELECT last_message FROM about) + 1),
+                     ?10, ?11)",
         )?;
-        let id = statement.insert(named_params! {
-            ":sender": new.sender.0,
-            ":kind": new.kind.as_str(),
-            ":audience": new.audience,
-            ":is_broadcast": new.is_broadcast,
-            ":recipient": new.recipient.map(|member| member.0),
-            ":reply_to": new.reply_to.map(|message| message.0),
-            ":task": new.task.map(|task| task.0),
-            ":about": new.about.map(|member| member.0),
-            ":thread": thread,
-            ":body": new.body,
-            ":now": now.0,
-        })?;
+        let id = statement.insert(params![
+            new.sender.0,
+            new.kind.as_str(),
+            new.audience,
+            new.is_broadcast,
+            new.recipient.map(|member| member.0),
+            new.reply_to.map(|message| message.0),
+            new.task.map(|task| task.0),
+            new.about.map(|member| member.0),
+            thread,
+            new.body,
+            now.0,
+        ])?;
         Ok(MessageId(id))
     }
 

@@ -3,7 +3,7 @@
 //! `n_waits` counts the dependencies that are not done, for every task; it is written with the step
 //! of the dependency, so that ready tasks are found in an index.
 
-use rusqlite::{OptionalExtension as _, Row, named_params};
+use rusqlite::{OptionalExtension as _, Row, named_params, params};
 
 use super::Tx;
 use crate::{
@@ -178,24 +178,27 @@ impl Tx<'_> {
         let conn = self.writing()?;
         let mut statement = conn.prepare_cached(
             "INSERT INTO task (id, title, description, priority, creator_id, assignee_id, n_waits,
-                               created_at, updated_at, moved_by, moved_at)
-             VALUES (coalesce((SELECT max(id) FROM task), (SELECT last_task FROM about)) + 1, :title, :description, :priority, :creator, :assignee, :n_waits,
-                     :now, :now, :by, :now)",
+                               moved_by, created_at, updated_at, moved_at)
+             VALUES (coalesce((SELECT max(id) FROM task), (SELECT last_task FROM about)) + 1,
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8)",
         )?;
-        let id = statement.insert(named_params! {
-            ":title": new.title,
-            ":description": new.description,
-            ":priority": new.priority.rank(),
-            ":creator": new.creator.0,
-            ":assignee": new.assignee.map(|member| member.0),
-            ":n_waits": i64::try_from(new.n_waits).unwrap_or(i64::MAX),
-            ":by": new.by,
-            ":now": now.0,
-        })?;
-        let mut statement = conn
-            .prepare_cached("INSERT INTO task_dependency (task_id, depends_on) VALUES (?1, ?2)")?;
-        for dependency in new.depends_on {
-            statement.execute([id, dependency.0])?;
+        let id = statement.insert(params![
+            new.title,
+            new.description,
+            new.priority.rank(),
+            new.creator.0,
+            new.assignee.map(|member| member.0),
+            i64::try_from(new.n_waits).unwrap_or(i64::MAX),
+            new.by,
+            now.0,
+        ])?;
+        if !new.depends_on.is_empty() {
+            let mut statement = conn.prepare_cached(
+                "INSERT INTO task_dependency (task_id, depends_on) VALUES (?1, ?2)",
+            )?;
+            for dependency in new.depends_on {
+                statement.execute([id, dependency.0])?;
+            }
         }
         Ok(TaskId(id))
     }
