@@ -66,7 +66,12 @@ fn who_only_looks_around_needs_no_name() {
     assert_eq!(found.header("content-type"), Some("application/json"));
     let tools = nobody.ask("tools/list").message();
     assert!(tools["result"]["tools"].as_array().unwrap().len() > 10, "{tools}");
-    assert_eq!(nobody.ask("nonsense").message()["error"]["code"], -32601);
+    // MCP 2026-07-28 has no handshake.
+    for unknown in ["nonsense", "initialize"] {
+        let refused = nobody.ask(unknown);
+        assert_eq!(refused.status, 404, "{refused:?}");
+        assert_eq!(refused.message()["error"]["code"], -32601, "{refused:?}");
+    }
     assert!(table.rows().is_empty(), "a look leaves no trace");
 }
 
