@@ -18,7 +18,9 @@ PLATFORM = f"{SYSTEM}-{'arm64' if platform.machine() in ('aarch64', 'arm64') els
 NPM = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332", f"@anthropic-ai/claude-code-{PLATFORM}/claude"),
     "codex": ("@openai/codex", "0.171.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
-    # the inspector and the TypeScript clients want a newer Node than many machines have
+    # no client, but what tests/conformance/run runs
+    "conformance": ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js"),
+    # the inspector, the TypeScript clients and the suite want a newer Node than many machines have
     "node": (f"node-{PLATFORM}", "24", f"node-{PLATFORM}/bin/node"),
     "inspector": ("@modelcontextprotocol/inspector", "2.12.0", ".bin/mcp-inspector"),
     "typescript-sdk": ("@modelcontextprotocol/sdk", "1.32.2", "@modelcontextprotocol/sdk/package.json"),
