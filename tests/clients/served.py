@@ -18,7 +18,7 @@ class Served:
     """`team-table serve` for the network; a context, at the end of which it has to end well."""
 
     def __init__(self, program: Path, folder: Path, env: dict[str, str], transport: str, *more: str):
-        self.log = folder / f"serve-{transport}.log"
+        self.log = folder.parent / f"serve-{transport}.log"
         command = [str(program), "serve", "--transport", transport, "--port", "0", *more]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
