@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 CACHE = Path(os.environ.get("TEAM_TABLE_CLIENTS") or Path.home() / ".cache" / "team-table-clients").absolute()
@@ -31,6 +32,8 @@ PYTHON = {
     "python-mcp-1": ("mcp<2", "mcp-1.*.dist-info"),
     "python-mcp-2": ("mcp>=2,<3", "mcp-2.*.dist-info"),
 }
+# program -> package of Debian, which is only unpacked, so that no service starts; and the file in it
+DEBIAN = {"caddy": ("caddy", "usr/bin/caddy"), "nginx": ("nginx", "usr/sbin/nginx")}
 
 UNREACHABLE = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED"
@@ -49,6 +52,10 @@ class NotInstalled(Exception):
 
 def executable(client: str) -> Path | None:
     """The file to start, if this client is installed at the right version."""
+    if client in DEBIAN:
+        found = shutil.which(client, path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
+        unpacked = CACHE / "debian" / DEBIAN[client][1]
+        return Path(found) if found else unpacked if unpacked.is_file() else None
     if client in PYTHON:
         found = list((CACHE / client).glob(f"lib/python*/site-packages/{PYTHON[client][1]}"))
         return CACHE / client / "bin" / "python" if found else None
@@ -72,7 +79,7 @@ def install(client: str) -> Path:
         found = executable(client)
         if found is None:
             print(f"installing {client}", file=sys.stderr)
-            _venv(client) if client in PYTHON else _npm(client)
+            (_venv if client in PYTHON else _unpack if client in DEBIAN else _npm)(client)
             found = executable(client)
     if found is None:
         raise NotInstalled(f"installed, but there is none for {PLATFORM}", unreachable=False)
@@ -89,6 +96,23 @@ def _terminal() -> Path:
     if not found:
         raise NotInstalled("there is no `tmux` on PATH", unreachable=True)
     return Path(found)
+
+
+def _unpack(program: str) -> None:
+    """What is in its package, beside the system."""
+    package, _ = DEBIAN[program]
+    if not shutil.which("apt-get"):
+        raise NotInstalled(f"there is no `{program}` on PATH, and no `apt-get`", unreachable=True)
+    with tempfile.TemporaryDirectory(prefix="team-table-deb-") as folder:
+        if os.geteuid() == 0:
+            subprocess.run(["apt-get", "update", "-q"], stdin=subprocess.DEVNULL, capture_output=True)
+        apt = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package]
+        done = subprocess.run(apt, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        files = list(Path(folder).glob("*.deb"))
+        if not files:
+            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise NotInstalled(f"apt-get could not download {package}: {why}", unreachable=True)
+        _installer(["dpkg-deb", "--extract", str(files[0]), str(CACHE / "debian")])
 
 
 def _npm(client: str) -> None:
