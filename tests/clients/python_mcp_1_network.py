@@ -32,6 +32,7 @@ async def main() -> None:
         assert {"send_message", "wait_for_messages"} <= set(names), names
         await call(session, "send_message", recipient="peer", content="Which port is free?")
         assert "| 8742 is." in await call(session, "wait_for_messages")
+        assert "| 8742 is." not in await call(session, "get_messages")  # it has read that
 
 
 asyncio.run(main())

@@ -30,6 +30,7 @@ async function main() {
   assert(names.includes("send_message") && names.includes("wait_for_messages"), `tools: ${names}`);
   await call(client, "send_message", { recipient: "peer", content: "Which port is free?" });
   assert((await call(client, "wait_for_messages")).includes("| 8742 is."), "the answer did not come");
+  assert(!(await call(client, "get_messages")).includes("| 8742 is."), "the answer came twice");
   await client.close();
 }
 
