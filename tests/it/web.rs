@@ -433,6 +433,7 @@ fn the_page_runs_nothing_but_its_files() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert!(head.contains("referrer-policy: no-referrer"), "{path}: {head}");
         assert!(head.contains("cache-control: no-store"), "{path}: {head}");
+        assert!(head.contains("x-accel-buffering: no"), "{path}: {head}");
     }
 }
 
