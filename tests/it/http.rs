@@ -309,6 +309,8 @@ fn what_comes_through_a_proxy_needs_a_token() {
         plain.clone().with("Host", "table.example"),
         plain.clone().with("X-Forwarded-For", "10.0.0.1"),
         plain.clone().with("Forwarded", "for=10.0.0.1"),
+        plain.clone().with("X-Real-IP", "10.0.0.1"),
+        plain.clone().with("Via", "1.1 table.example"),
     ] {
         assert_eq!(client.ask("tools/list").status, 401);
         assert_eq!(client.token("tt_x").ask("tools/list").status, 401);
