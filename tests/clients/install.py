@@ -20,7 +20,9 @@ NPM = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332", f"@anthropic-ai/claude-code-{PLATFORM}/claude"),
     "codex": ("@openai/codex", "0.171.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
     # no client, but what tests/conformance/run runs
-    "conformance": ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js"),
+    "conformance": (
+        "@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js",
+    ),
     # the inspector, the TypeScript clients and the suite want a newer Node than many machines have
     "node": (f"node-{PLATFORM}", "24", f"node-{PLATFORM}/bin/node"),
     "inspector": ("@modelcontextprotocol/inspector", "2.12.0", ".bin/mcp-inspector"),

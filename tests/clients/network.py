@@ -195,7 +195,8 @@ def _served(stage: Stage, transport: str, token: bool) -> Iterator[str]:
 
 def _asks(stage: Stage, start: Callable[..., Session]) -> None:
     """The question, by a model that follows its script."""
-    session = start(call("send_message", recipient="peer", content=QUESTION), call("wait_for_messages"), say("done")).wait()
+    question = call("send_message", recipient="peer", content=QUESTION)
+    session = start(question, call("wait_for_messages"), say("done")).wait()
     expect(me(session[0]) == "ada" and sent(session[0]), "the client could not write as `ada`")
     expect(sender(session[1], ANSWER) == "peer", "the client did not get the answer")
     shown = json.dumps(session.model.requests)
