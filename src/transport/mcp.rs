@@ -17,7 +17,8 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
         CustomResult, ErrorCode, Implementation, JsonObject, ListToolsResult, MetaObject,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
     },
     service::RequestContext,
 };
@@ -121,9 +122,9 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unknown_method(&request.method))
+        Err(unknown_method(&request.method, &context.meta))
     }
 }
 
@@ -271,9 +272,11 @@ pub(super) fn all_tools() -> ListToolsResult {
 }
 
 /// Why a request that rmcp cannot make anything of is refused.
-pub(super) fn unknown_method(method: &str) -> ErrorData {
+pub(super) fn unknown_method(method: &str, meta: &RequestMetaObject) -> ErrorData {
     const KNOWN: &[&str] = &["initialize", "server/discover", "tools/list", "tools/call", "ping"];
-    if KNOWN.contains(&method) {
+    // Requests that name their revision are of those that have no handshake.
+    let is_gone = method == "initialize" && meta.protocol_version().is_some();
+    if KNOWN.contains(&method) && !is_gone {
         let hint = match method {
             "tools/call" => ": `name` must be a string and `arguments` an object",
             _ => "",

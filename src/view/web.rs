@@ -53,6 +53,8 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("cache-control", "no-store"),
+    // nginx would collect the stream of changes.
+    ("x-accel-buffering", "no"),
 ];
 
 /// Text of others for the page: characters that hide text or turn its direction become `\u{..}`,

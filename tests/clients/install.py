@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 CACHE = Path(os.environ.get("TEAM_TABLE_CLIENTS") or Path.home() / ".cache" / "team-table-clients").absolute()
@@ -18,7 +19,11 @@ PLATFORM = f"{SYSTEM}-{'arm64' if platform.machine() in ('aarch64', 'arm64') els
 NPM = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332", f"@anthropic-ai/claude-code-{PLATFORM}/claude"),
     "codex": ("@openai/codex", "0.171.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
-    # the inspector and the TypeScript clients want a newer Node than many machines have
+    # no client, but what tests/conformance/run runs
+    "conformance": (
+        "@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js",
+    ),
+    # the inspector, the TypeScript clients and the suite want a newer Node than many machines have
     "node": (f"node-{PLATFORM}", "24", f"node-{PLATFORM}/bin/node"),
     "inspector": ("@modelcontextprotocol/inspector", "2.12.0", ".bin/mcp-inspector"),
     "typescript-sdk": ("@modelcontextprotocol/sdk", "1.32.2", "@modelcontextprotocol/sdk/package.json"),
@@ -29,6 +34,8 @@ PYTHON = {
     "python-mcp-1": ("mcp<2", "mcp-1.*.dist-info"),
     "python-mcp-2": ("mcp>=2,<3", "mcp-2.*.dist-info"),
 }
+# program -> package of Debian, which is only unpacked, so that no service starts; and the file in it
+DEBIAN = {"caddy": ("caddy", "usr/bin/caddy"), "nginx": ("nginx", "usr/sbin/nginx")}
 
 UNREACHABLE = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED"
@@ -47,6 +54,10 @@ class NotInstalled(Exception):
 
 def executable(client: str) -> Path | None:
     """The file to start, if this client is installed at the right version."""
+    if client in DEBIAN:
+        found = shutil.which(client, path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
+        unpacked = CACHE / "debian" / DEBIAN[client][1]
+        return Path(found) if found else unpacked if unpacked.is_file() else None
     if client in PYTHON:
         found = list((CACHE / client).glob(f"lib/python*/site-packages/{PYTHON[client][1]}"))
         return CACHE / client / "bin" / "python" if found else None
@@ -70,7 +81,7 @@ def install(client: str) -> Path:
         found = executable(client)
         if found is None:
             print(f"installing {client}", file=sys.stderr)
-            _venv(client) if client in PYTHON else _npm(client)
+            (_venv if client in PYTHON else _unpack if client in DEBIAN else _npm)(client)
             found = executable(client)
     if found is None:
         raise NotInstalled(f"installed, but there is none for {PLATFORM}", unreachable=False)
@@ -87,6 +98,23 @@ def _terminal() -> Path:
     if not found:
         raise NotInstalled("there is no `tmux` on PATH", unreachable=True)
     return Path(found)
+
+
+def _unpack(program: str) -> None:
+    """What is in its package, beside the system."""
+    package, _ = DEBIAN[program]
+    if not shutil.which("apt-get"):
+        raise NotInstalled(f"there is no `{program}` on PATH, and no `apt-get`", unreachable=True)
+    with tempfile.TemporaryDirectory(prefix="team-table-deb-") as folder:
+        if os.geteuid() == 0:
+            subprocess.run(["apt-get", "update", "-q"], stdin=subprocess.DEVNULL, capture_output=True)
+        apt = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", package]
+        done = subprocess.run(apt, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        files = list(Path(folder).glob("*.deb"))
+        if not files:
+            why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise NotInstalled(f"apt-get could not download {package}: {why}", unreachable=True)
+        _installer(["dpkg-deb", "--extract", str(files[0]), str(CACHE / "debian")])
 
 
 def _npm(client: str) -> None:

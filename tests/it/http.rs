@@ -66,7 +66,12 @@ fn who_only_looks_around_needs_no_name() {
     assert_eq!(found.header("content-type"), Some("application/json"));
     let tools = nobody.ask("tools/list").message();
     assert!(tools["result"]["tools"].as_array().unwrap().len() > 10, "{tools}");
-    assert_eq!(nobody.ask("nonsense").message()["error"]["code"], -32601);
+    // MCP 2026-07-28 has no handshake.
+    for unknown in ["nonsense", "initialize"] {
+        let refused = nobody.ask(unknown);
+        assert_eq!(refused.status, 404, "{refused:?}");
+        assert_eq!(refused.message()["error"]["code"], -32601, "{refused:?}");
+    }
     assert!(table.rows().is_empty(), "a look leaves no trace");
 }
 
@@ -304,6 +309,8 @@ fn what_comes_through_a_proxy_needs_a_token() {
         plain.clone().with("Host", "table.example"),
         plain.clone().with("X-Forwarded-For", "10.0.0.1"),
         plain.clone().with("Forwarded", "for=10.0.0.1"),
+        plain.clone().with("X-Real-IP", "10.0.0.1"),
+        plain.clone().with("Via", "1.1 table.example"),
     ] {
         assert_eq!(client.ask("tools/list").status, 401);
         assert_eq!(client.token("tt_x").ask("tools/list").status, 401);

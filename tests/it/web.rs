@@ -407,6 +407,19 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
+fn who_comes_through_a_proxy_and_has_not_entered_sees_nothing() {
+    let table = Table::new();
+    let server = Server::start(&table);
+    assert_eq!(server.get("/web/state").status, 200);
+    for header in ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"] {
+        for path in ["/web/state", "/web/events?epoch=0&event=0&message=0"] {
+            let refused = server.ask("GET", path, &[(header, "10.0.0.1")], "");
+            assert_eq!(refused.status, 401, "{header} {path}: {}", refused.body);
+        }
+    }
+}
+
+#[test]
 fn the_page_runs_nothing_but_its_files() {
     let table = Table::new();
     let server = Server::start(&table);
@@ -433,6 +446,7 @@ fn the_page_runs_nothing_but_its_files() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert!(head.contains("referrer-policy: no-referrer"), "{path}: {head}");
         assert!(head.contains("cache-control: no-store"), "{path}: {head}");
+        assert!(head.contains("x-accel-buffering: no"), "{path}: {head}");
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     super::queue::Queue,
     Net, Peer,
-    guard::{ToLoopback, refuse},
+    guard::{ToLoopback, is_passed_on, refuse},
 };
 use crate::{
     domain::{
@@ -46,9 +46,6 @@ const FORGET_AFTER: Duration = Duration::from_secs(600);
 const ADDRESSES: usize = 1_000;
 /// So many wrong tokens in a row are logged from each.
 const LOGGED: u32 = 5;
-
-/// What proxies add to what they pass on: such a request comes from elsewhere.
-const PROXY_HEADERS: &[&str] = &["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 pub(super) async fn has_tokens(looker: &Queue) -> Result<bool> {
     let found = looker.desk().await.look(|cx| cx.tx.has_tokens())?;
@@ -115,8 +112,7 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
 fn is_local(net: &Net, request: &Parts) -> bool {
     let to_loopback = request.extensions.get::<ToLoopback>().is_some_and(|it| it.0);
     let from_loopback = request.extensions.get::<Peer>().is_some_and(|it| it.0.is_loopback());
-    let is_passed_on = PROXY_HEADERS.iter().any(|name| request.headers.contains_key(*name));
-    !net.is_public && to_loopback && from_loopback && !is_passed_on
+    !net.is_public && to_loopback && from_loopback && !is_passed_on(&request.headers)
 }
 
 /// The token that the request shows: an empty one, which is nobody's, where it shows what is none.

@@ -86,11 +86,16 @@ fn is_loopback(host: &str) -> bool {
 /// Whether a request that passed the guard comes from this machine, as far as it tells: under a name
 /// of this machine alone, and through no proxy.
 pub(in crate::transport) fn is_from_here(headers: &HeaderMap) -> bool {
-    const PASSED_ON: &[&str] = &["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.and_then(|host| host.parse::<Authority>().ok());
-    host.is_some_and(|host| is_loopback(&plain(host.host())))
-        && !PASSED_ON.iter().any(|name| headers.contains_key(*name))
+    host.is_some_and(|host| is_loopback(&plain(host.host()))) && !is_passed_on(headers)
+}
+
+/// Whether a proxy passed the request on, as far as it tells: it comes from elsewhere then.
+pub(super) fn is_passed_on(headers: &HeaderMap) -> bool {
+    const ADDED: &[&str] =
+        &["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+    ADDED.iter().any(|name| headers.contains_key(*name))
 }
 
 /// The layer.

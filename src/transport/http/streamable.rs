@@ -322,8 +322,8 @@ impl ServerHandler for Door {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(mcp::unknown_method(&request.method))
+        Err(mcp::unknown_method(&request.method, &context.meta))
     }
 }
