@@ -18,6 +18,9 @@ PLATFORM = f"{SYSTEM}-{'arm64' if platform.machine() in ('aarch64', 'arm64') els
 NPM = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332", f"@anthropic-ai/claude-code-{PLATFORM}/claude"),
     "codex": ("@openai/codex", "0.171.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
+    "gemini": ("@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js"),
+    "opencode": ("opencode-ai", "1.18.33", f"opencode-{PLATFORM}/bin/opencode"),
+    "copilot": ("@github/copilot", "1.0.102", f"@github/copilot-{PLATFORM}/copilot"),
     # the inspector and the TypeScript clients want a newer Node than many machines have
     "node": (f"node-{PLATFORM}", "24", f"node-{PLATFORM}/bin/node"),
     "inspector": ("@modelcontextprotocol/inspector", "2.12.0", ".bin/mcp-inspector"),
