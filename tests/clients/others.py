@@ -90,7 +90,8 @@ def _start(stage: Stage, client: str, *steps: Step) -> Session:
         provider = {"npm": "@ai-sdk/openai-compatible", "name": "scripted", "options": options,
                     "models": {"m": {"name": "m", "tool_call": True}}}
         config = {"model": "scripted/m", "small_model": "scripted/m", "provider": {"scripted": provider}}
-        env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_CONFIG_CONTENT": json.dumps(config)}
+        env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+               "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_CONFIG_CONTENT": json.dumps(config)}
         command = [program, "run", "go"]
     else:
         env = {"COPILOT_ALLOW_ALL": "true", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false",
