@@ -44,9 +44,11 @@ const SKILL: (&str, Content) =
 /// Every client that has packages we know of.
 pub const PACKAGES: &[Package] = &[
     // Source: tried with Claude Code 2.1.332. It starts one server where a project's `.mcp.json` has
-    // the same command, and calls that `team-table`, else `plugin:team-table:team-table`; hooks that
-    // name the one that is not there fail in front of the person, at every step. So the hooks are
-    // commands, which find the session's server whatever it is called.
+    // the same command, and calls that `team-table`, else `plugin:team-table:team-table`. A hook that
+    // names a server which is not there fails in front of the person, at every step. So the hooks
+    // that tell of messages are commands, which find the session's server whatever it is called. The
+    // one that calls the server itself runs before tools of that very server: it tells the id of the
+    // session, which the environment of the server may not know (`--continue`, `/clear`).
     Package {
         client: "claude",
         manifest: ".claude-plugin/plugin.json",

@@ -64,6 +64,18 @@ def a_claude_with_the_package_has_the_tools_the_hooks_and_the_skill(stage: Stage
 
 
 @case("claude")
+def a_continued_claude_with_the_package_keeps_its_name(stage: Stage) -> None:
+    """With `--continue` only a hook knows the id of the session, and tells it before the first call."""
+    package = ("--plugin-dir", str(_packaged(stage, "claude")))
+    first = stage.claude(own(f"{PREFIX}register"), say("done"), args=package).wait()
+    letter = "While you were away."
+    stage.human("send", "claude-1", letter)
+    again = stage.claude(own(f"{PREFIX}get_messages"), say("done"), args=(*package, "--continue")).wait()
+    expect([me(first[0]), me(again[0])] == ["claude-1"] * 2, "the continued session is not `claude-1` again")
+    expect(sender(again[0], letter) == "human", "the continued session did not get its mail")
+
+
+@case("claude")
 def a_claude_with_the_package_and_an_entry_starts_one_server(stage: Stage) -> None:
     """In a project where `init` was too: the entry's server alone, and the plugin's hooks speak for it."""
     package = _packaged(stage, "claude", also_init=True)
