@@ -4,6 +4,8 @@
 //! One row of [`PACKAGES`] is one client's. Each folder is a marketplace of one plugin too, so that
 //! the client installs it from where it lies.
 
+use serde_json::Value;
+
 use super::{Fault, Format, KEY, Place, Server, json, value};
 
 /// The package of one client.
@@ -14,6 +16,9 @@ pub struct Package {
     /// The file by which a folder is known for a package, and whose it is.
     pub manifest: &'static str,
     parts: &'static [(&'static str, Content)],
+    /// The key under which the client lists the plugins that it has turned on, in a file of its own or
+    /// of the project.
+    listed_under: &'static str,
     /// What to do with the folder.
     pub next: &'static [Step],
     /// What comes of it in a project where `init` has been, too.
@@ -76,6 +81,7 @@ pub const PACKAGES: &[Package] = &[
             SKILL,
             ("README.md", Content::Text(include_str!("../../templates/plugin/claude/README.md"))),
         ],
+        listed_under: "enabledPlugins",
         next: &[
             Step { command: "claude --plugin-dir", takes_folder: true, why: "to try it" },
             Step {
@@ -119,6 +125,7 @@ pub const PACKAGES: &[Package] = &[
             SKILL,
             ("README.md", Content::Text(include_str!("../../templates/plugin/codex/README.md"))),
         ],
+        listed_under: "plugins",
         next: &[
             Step {
                 command: "codex plugin marketplace add",
@@ -157,6 +164,18 @@ impl Package {
         self.parts.iter().map(|(path, content)| Ok((*path, filled(content)?))).collect()
     }
 
+    /// Whether one of these files of the client says that our plugin is installed and turned on, from
+    /// whatever marketplace: `"team-table@MARKETPLACE": true`, or a table with `enabled = true`.
+    pub fn is_installed<'a>(&self, mut files: impl Iterator<Item = &'a Value>) -> bool {
+        files.any(|file| {
+            let plugins = file.get(self.listed_under).and_then(Value::as_object);
+            plugins.into_iter().flatten().any(|(id, is)| {
+                let is_ours = id.strip_prefix(KEY).is_some_and(|rest| rest.starts_with('@'));
+                is_ours && (*is == true || is["enabled"] == true)
+            })
+        })
+    }
+
     /// Whether this text of a manifest is one of ours, of whatever version.
     pub fn is_ours(manifest: &str) -> bool {
         let found = value::parse(manifest, Format::Json { comments: false });
@@ -166,6 +185,8 @@ impl Package {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::{Content, PACKAGES, Package};
     use crate::clients::{Client, KEY};
 
@@ -197,6 +218,25 @@ mod tests {
             }
             assert!(package.parts.iter().any(|(_, part)| matches!(part, Content::Server(_))));
         }
+    }
+
+    #[test]
+    fn an_installed_plugin_is_seen() {
+        let check = |client: &str, file: serde_json::Value, expected: bool| {
+            let package = Package::named(client).unwrap();
+            assert_eq!(package.is_installed([&json!(null), &file].into_iter()), expected, "{file}");
+        };
+        check("claude", json!({"enabledPlugins": {"x@y": true, "team-table@z": true}}), true);
+        check("claude", json!({"enabledPlugins": {"x@y": true, "team-table@z": false}}), false);
+        check(
+            "claude",
+            json!({"enabledPlugins": {"team-tables@z": true, "x@team-table": true}}),
+            false,
+        );
+        check("claude", json!({"plugins": {"team-table@z": true}, "enabledPlugins": []}), false);
+        check("codex", json!({"plugins": {"team-table@z": {"enabled": true}}}), true);
+        check("codex", json!({"plugins": {"team-table@z": {"enabled": false}}}), false);
+        check("codex", json!({"plugins": {"team-table": {"enabled": true}}}), false);
     }
 
     #[test]
