@@ -85,9 +85,12 @@ def a_claude_with_the_package_and_an_entry_starts_one_server(stage: Stage) -> No
         own("Bash", after=lambda: stage.human("send", "claude-1", letter), command="true", description="Work"),
         call("get_messages"),
         say("done"),
-        args=("--plugin-dir", str(package)),
+        args=("--plugin-dir", str(package), "--debug-file", str(stage.root / "debug")),
     ).wait()
     expect(not _shown(claude, PREFIX), "the plugin's server was started too")
+    # A person would see at every step that a hook failed.
+    wrong = re.findall(r".*(?:mcp_tool hook skipped|Hook .* error: ).*", (stage.root / "debug").read_text())
+    expect(not wrong, f"hooks fail: {wrong[:1]}")
     expect(me(claude[0]) == "claude-1", "the session is not `claude-1`")
     _expect_told(claude, letter)
     expect(stage.members() == {"human", "claude-1"}, f"the members are {sorted(stage.members())}")
