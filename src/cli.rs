@@ -14,7 +14,7 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
 
 use crate::{
-    commands::{self, doctor, init, log, poll, reset, serve, token},
+    commands::{self, doctor, init, log, plugin, poll, reset, serve, token},
     config::Config,
     domain::name::{self, MemberName},
     error::{Error, Result},
@@ -86,6 +86,9 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
     let db_path = matches.get_one::<PathBuf>("db_path").map(PathBuf::as_path);
     if command == "completions" {
         return completions(matches);
+    }
+    if command == "plugin" {
+        return package(&parsed::<plugin::Args>(matches)?, config);
     }
     if command == "doctor" {
         let (wanted, json) = (parsed::<doctor::Args>(matches)?, matches.get_flag("json"));
@@ -204,6 +207,7 @@ pub fn tree() -> Command {
         .subcommand(poll::Args::augment_args(Command::new("poll")))
         .subcommand(reset::Args::augment_args(Command::new("reset")))
         .subcommand(token::Args::augment_args(Command::new("token")))
+        .subcommand(plugin::Args::augment_args(Command::new("plugin")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
         .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
@@ -254,8 +258,7 @@ fn who(matches: &ArgMatches, config: &Config) -> Result<Who> {
 /// Hands `init` what it needs of the workspace and the terminal.
 fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Write) -> Result<u8> {
     let workspace = desk.workspace().clone();
-    let current_exe = std::env::current_exe()
-        .map_err(|err| Error::internal("cannot tell which program this is").source(err))?;
+    let current_exe = this_program()?;
     let queue = Queue::new(desk);
     let seats = workspace.seats;
     let mut in_turn = |work: init::Work<'_>| {
@@ -285,6 +288,22 @@ fn set_up(args: &init::Args, desk: Desk, config: &Config, out: &mut dyn io::Writ
         in_turn: &mut in_turn,
     };
     init::run(args, &mut setup).map(|()| 0)
+}
+
+/// Hands `plugin` what it needs of the machine; no table is in it.
+fn package(args: &plugin::Args, config: &Config) -> Result<u8> {
+    let mut cx = plugin::Setup {
+        cwd: config.cwd.clone(),
+        path: config.path.clone().unwrap_or_default(),
+        current_exe: this_program()?,
+        talk: &mut io::stderr(),
+    };
+    plugin::run(args, &mut cx).map(|()| 0)
+}
+
+fn this_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|err| Error::internal("cannot tell which program this is").source(err))
 }
 
 fn completions(matches: &ArgMatches) -> Result<u8> {

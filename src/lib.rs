@@ -7,8 +7,9 @@
 //! main        argv -> config -> run -> exit code
 //! cli         the clap tree from tools::TABLE plus commands; prints text or --json
 //! commands    what only a person or a script runs: init, reset, serve, status, log, poll, where,
-//!             doctor, token, web; and what clients run as their hooks: hook, wake
-//! clients     the client files that init edits and doctor reads: one row per client, text to text
+//!             doctor, token, web, plugin; and what clients run as their hooks: hook, wake
+//! clients     the client files that init edits and doctor reads, and the packages that plugin
+//!             writes: one row per client, text to text
 //! transport   who asks: MCP over stdio and the network, the board as a web page, clients' hooks,
 //!             the queue of calls, waking who waits
 //! tools       what can be asked: one file and one row of TABLE each; the desk runs a call

@@ -5,11 +5,13 @@
 //! byte that it does not have to change: byte order mark, line ends, indentation, comments, order, a
 //! missing line end at the end. Taking out what was put in gives the first bytes back, without any
 //! record of them; where two texts would become the same text, the entry is therefore written in
-//! another layout. [`survey`] reads what else the clients' files say.
+//! another layout. [`survey`] reads what else the clients' files say; [`package`] is for clients that
+//! install us as a whole.
 
 use std::fmt;
 
 mod json;
+pub mod package;
 mod span;
 pub mod survey;
 mod toml;

@@ -5,7 +5,7 @@
 //! shown, and once more when no other `init` of the workspace can write.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -186,7 +186,11 @@ impl Job<'_> {
 fn server(args: &Args, cx: &Setup<'_>) -> Result<Server> {
     let name = args.name.as_deref().map(MemberName::parse).transpose();
     let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
-    Ok(Server { command: command(cx)?, name, wake: args.with.contains(&With::Wake) })
+    Ok(Server {
+        command: command(&cx.path, &cx.current_exe)?,
+        name,
+        wake: args.with.contains(&With::Wake),
+    })
 }
 
 /// The rows of the names that were given, in the table's order; without a name all that are set up
@@ -210,16 +214,19 @@ fn chosen(args: &Args, top: &Path) -> Result<(Vec<&'static Client>, Vec<&'static
     Ok((chosen, found))
 }
 
-/// What the clients are to start: our name where PATH leads to this very program, since that is
-/// right on other machines too; else its path.
-fn command(cx: &Setup<'_>) -> Result<String> {
+/// What the clients are to start: our name where `path` (of the environment) leads to this very
+/// program, since that is right on other machines too; else its path.
+///
+/// # Errors
+/// No file can name this program so that we would know it again.
+pub(super) fn command(path: &OsStr, current_exe: &Path) -> Result<String> {
     let file = format!("{KEY}{}", std::env::consts::EXE_SUFFIX);
-    let found = platform::find_on_path(&cx.path, &file);
-    if found.is_some_and(|path| platform::same_file(&path, &cx.current_exe)) {
+    let found = platform::find_on_path(path, &file);
+    if found.is_some_and(|path| platform::same_file(&path, current_exe)) {
         return Ok(KEY.to_owned());
     }
-    let shown = cx.current_exe.display();
-    let Some(command) = cx.current_exe.to_str() else {
+    let shown = current_exe.display();
+    let Some(command) = current_exe.to_str() else {
         return Err(Error::refused(format!("`{shown}` is not Unicode, so no file can name it"))
             .hint("put team-table into a folder of PATH"));
     };
@@ -297,7 +304,7 @@ const FOR_AGENTS: &str = "\
     When a result says that messages are unread, read and answer them first.\n";
 
 /// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
-fn item(text: &str) -> String {
+pub(super) fn item(text: &str) -> String {
     let mut shown = String::from("-");
     let mut width = 1;
     let mut quoted = false;

@@ -5,6 +5,7 @@ pub mod hook;
 pub mod init;
 pub mod log;
 mod plan;
+pub mod plugin;
 pub mod poll;
 mod receipt;
 pub mod reset;

@@ -19,6 +19,9 @@ PLATFORM = f"{SYSTEM}-{'arm64' if platform.machine() in ('aarch64', 'arm64') els
 NPM = {
     "claude": ("@anthropic-ai/claude-code", "2.1.332", f"@anthropic-ai/claude-code-{PLATFORM}/claude"),
     "codex": ("@openai/codex", "0.171.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
+    "gemini": ("@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js"),
+    "opencode": ("opencode-ai", "1.18.33", f"opencode-{PLATFORM}/bin/opencode"),
+    "copilot": ("@github/copilot", "1.0.102", f"@github/copilot-{PLATFORM}/copilot"),
     # no client, but what tests/conformance/run runs
     "conformance": (
         "@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js",

@@ -7,8 +7,9 @@ which is to say: what a model would have seen.
     POST /v1/messages    Claude Code, the Messages protocol of Anthropic
     POST /v1/responses   Codex, the Responses protocol of OpenAI
 
-Both stream. The position in the script is the number of answers in the conversation, less those that were there
-already when the client started (a resumed session), so that a request that is sent twice gets the same answer twice.
+Both stream; other_models.py has the protocols of further clients. The position in the script is the number of answers
+in the conversation, less those that were there already when the client started (a resumed session), so that a request
+that is sent twice gets the same answer twice.
 """
 
 import json
@@ -77,7 +78,18 @@ class ScriptedModel:
         self._server.shutdown()
         self._server.server_close()
 
-    # What both protocols share
+    def answer(self, path: str, request: dict[str, Any]) -> dict[str, Any] | list[dict[str, Any]]:
+        """A list is streamed, one event each."""
+        if path.endswith("/messages"):
+            return self.messages(request)
+        if path.endswith("/responses"):
+            return self.responses(request)
+        return {"input_tokens": 1}  # /v1/messages/count_tokens, and whatever else a client may ask
+
+    def stream(self, events: list[dict[str, Any]]) -> str:
+        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+    # What all protocols share
 
     def _note(self, call_id: str, result: str, tools: list[str] | None = None) -> None:
         for step in self.steps:
@@ -218,16 +230,9 @@ def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-            path = self.path.split("?")[0]
-            if path.endswith("/messages"):
-                answer = model.messages(request)
-            elif path.endswith("/responses"):
-                answer = model.responses(request)
-            else:
-                answer = {"input_tokens": 1}  # /v1/messages/count_tokens, and whatever else a client may ask
+            answer = model.answer(self.path.split("?")[0], request)
             if isinstance(answer, list):
-                lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in answer)
-                self._answer(lines.encode(), "text/event-stream")
+                self._answer(model.stream(answer).encode(), "text/event-stream")
             else:
                 self._answer(json.dumps(answer).encode(), "application/json")
 

@@ -213,6 +213,45 @@ fn what_is_not_there_yet_is_said() {
     assert!(!output.stdout.contains("members"), "not looked at: {}", output.stdout);
 }
 
+/// Installed for all projects: nothing has to be set up in this one.
+#[test]
+fn a_plugin_will_do() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "ada"]);
+    let plugin = json!({"enabledPlugins": {"team-table@team-table": true}}).to_string();
+    put(&table.path().join(".home/.claude/settings.json"), plugin.as_bytes());
+    let output = table.run(&["doctor"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stdout.contains("Claude Code: it has the plugin\n"), "{}", output.stdout);
+    assert!(!output.stdout.contains("--with hooks"), "{}", output.stdout);
+    // Turned off, it does not.
+    put(
+        &table.path().join(".home/.claude/settings.json"),
+        plugin.replace("true", "false").as_bytes(),
+    );
+    assert!(table.run(&["doctor"]).stdout.contains("! no client starts team-table here"));
+    let plugin = "[plugins.\"team-table@team-table\"]\nenabled = true\n";
+    put(&table.path().join(".home/.codex/config.toml"), plugin.as_bytes());
+    let output = table.run(&["doctor"]);
+    assert!(output.stdout.contains("Codex: it has the plugin\n"), "{}", output.stdout);
+}
+
+#[test]
+fn a_plugin_beside_another_entry_is_found() {
+    let project = Project::new();
+    let plugin = json!({"enabledPlugins": {"team-table@team-table": true}}).to_string();
+    project.write(".home/.claude/settings.json", &plugin);
+    project.is_well();
+    project.table.ok(&["init", "--yes", "--name", "ada", "--client", "claude"]);
+    project.finds(
+        "clients",
+        "Claude Code has the plugin, and `.mcp.json` names the server with other arguments",
+        "run `team-table init --remove --client claude`",
+    );
+    project.write(".home/.claude/settings.json", "{}");
+    project.is_well();
+}
+
 #[test]
 fn another_table_where_somebody_sits_is_found() {
     let project = Project::new();

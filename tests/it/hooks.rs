@@ -159,9 +159,13 @@ fn a_hook_is_in_no_list_and_says_nothing_of_the_session() {
     let mut bob = place.started(&[], &[]);
     let tools = bob.request("tools/list", json!({})).to_string();
     assert!(!tools.contains("announce"), "{tools}");
-    // It sits down, and leaves what the session is to know to the first result of a tool.
+    // Hooks may be there for all folders of a person: where no agent came yet, they leave no trace.
     assert_eq!(hook(&mut bob, json!({"event": "SessionStart"})), json!({}));
-    assert_eq!(place.texts("SELECT name FROM member WHERE kind = 'agent'").len(), 1);
+    assert!(!place.comms().exists());
+    // It sits down, and leaves what the session is to know to the first result of a tool.
+    place.ok(&["register", "--as", "ada"]);
+    assert_eq!(hook(&mut bob, json!({"event": "UserPromptSubmit"})), json!({}));
+    assert_eq!(place.texts("SELECT name FROM member WHERE kind = 'agent'").len(), 2);
     let text = ok(bob.call("list_members", json!({})));
     assert!(text.starts_with("you are `"), "{text}");
     // Who has left does not come back by it.

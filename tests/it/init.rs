@@ -161,7 +161,7 @@ fn make_executable(_: &Path) {}
 /// Files by their path, and empty folders with a `/` behind theirs; the table's folder aside.
 pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
-fn tree(top: &Path) -> Tree {
+pub(crate) fn tree(top: &Path) -> Tree {
     fn walk(folder: &Path, name: &str, tree: &mut Tree) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         let mut is_empty = true;
@@ -200,11 +200,11 @@ pub(crate) fn assert_same(found: &Tree, expected: &Tree, what: &str) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a switch for whoever runs the tests")]
-fn updates() -> bool {
+pub(crate) fn updates() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-fn put(tree: &Tree, top: &Path) {
+pub(crate) fn put(tree: &Tree, top: &Path) {
     for (name, bytes) in tree {
         let path = top.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

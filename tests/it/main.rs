@@ -48,6 +48,8 @@ mod init_race;
 mod lifecycle;
 // How much of anything comes at once.
 mod limits;
+// The packages that `plugin` writes, with golden folders.
+mod plugin;
 // The poll daemon.
 #[cfg(unix)]
 mod poll;

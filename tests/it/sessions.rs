@@ -1,10 +1,13 @@
 //! Which seat a session gets back: by the key that its client tells, and by no other.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::support::{
     agent::Agent,
-    faults::{Place, eventually, name_in, ok},
+    faults::{Place, eventually, failed, name_in, ok},
+    program,
 };
 
 const NOON: i64 = 1_800_000_000_000;
@@ -71,6 +74,36 @@ fn a_claude_session_that_is_resumed_gets_its_seat_back() {
     // Its own seat is taken now: the next one.
     let mut late = claude(&place, "s1", &later);
     assert_eq!(register(&mut late), "claude-3");
+}
+
+/// A plugin and a project's file, in different words: the client starts both servers.
+#[test]
+fn a_session_with_two_servers_sits_once() {
+    let place = Place::new();
+    let env = [("CLAUDE_CODE_SESSION_ID", "s1")];
+    let mut first = session(&place, "claude-code", &env);
+    assert_eq!(register(&mut first), "claude-1");
+    let mut named = place.serve(&["--name", "ada"], &env);
+    named.initialize("claude-code");
+    // Neither by itself nor by a call.
+    named.request("tools/list", json!({}));
+    eventually("it tries to sit down", || named.stderr().contains("started team-table twice"));
+    for tool in ["register", "get_messages"] {
+        let text = failed(named.call(tool, json!({})));
+        assert!(text.contains("you sit at the table already as `claude-1`"), "{text}");
+        assert!(text.contains("hint: use the other server's tools"), "{text}");
+    }
+    let agents = "SELECT name FROM member WHERE kind = 'agent'";
+    assert_eq!(place.texts(agents), ["claude-1"]);
+    // Another window with the same id is another process.
+    let script = r#""$0" serve; true"#;
+    let sh = ["-c", script, program().to_str().unwrap()];
+    let mut window = Agent::spawn(Path::new("/bin/sh"), &sh, place.path(), &env);
+    window.initialize("claude-code");
+    assert_eq!(register(&mut window), "claude-2");
+    // When the first server is gone, the other one is the session's.
+    quit(first);
+    assert_eq!(register(&mut named), "claude-1");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Place, Report, members::Row};
+use super::{Place, Report, members::Row, plugin};
 use crate::{
     clients::{
         self, Client, Format, KEY, State,
@@ -46,6 +46,9 @@ pub(super) struct Facts {
     /// The person's own config of the client names our server.
     #[serde(skip)]
     has_own_config: bool,
+    /// The client has our plugin, and with it our hooks.
+    #[serde(skip)]
+    pub(super) has_plugin: bool,
 }
 
 pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<Facts> {
@@ -56,7 +59,7 @@ pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<
         let sits = rows.iter().any(|row| sits_here(row, survey, place));
         let checked = Check { place, survey, client: survey.client(), sits };
         let facts = checked.run(&own, report);
-        is_started |= facts.is_set_up || facts.has_own_config;
+        is_started |= facts.is_set_up || facts.has_own_config || facts.has_plugin;
         all.push(facts);
     }
     judge_names(&all, rows, report);
@@ -175,12 +178,15 @@ impl Check<'_> {
             name: None,
             starts: String::new(),
             has_own_config: false,
+            has_plugin: plugin::is_installed(survey, &own.evidence()),
         };
         let verdict = survey.judge(&own.evidence());
         facts.has_own_config = verdict == Verdict::StartsAnyway;
         let Some(entry) = entry else {
             facts.starts = if facts.has_own_config {
                 OWN_CONFIG.to_owned()
+            } else if facts.has_plugin {
+                plugin::STARTS.to_owned()
             } else {
                 self.judge_absent(report);
                 "not set up here".to_owned()
@@ -188,6 +194,9 @@ impl Check<'_> {
             return facts;
         };
         self.judge_entry(&entry, report);
+        if facts.has_plugin {
+            plugin::judge(survey, &entry, report);
+        }
         facts.program = self
             .program(entry.command.as_deref().unwrap_or_default(), report)
             .map(|program| program.display().to_string());

@@ -76,7 +76,7 @@ pub(super) fn look(place: &Place<'_>, facts: &super::Facts, report: &mut Report)
         }
         installed.push(found);
     }
-    if installed.is_empty() {
+    if installed.is_empty() && !facts.clients.iter().any(|client| client.has_plugin) {
         report.note(
             AREA,
             "without hooks an agent hears of mail only when it calls a tool; `team-table init \

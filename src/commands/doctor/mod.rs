@@ -9,6 +9,7 @@ mod hooks;
 mod mail;
 mod members;
 mod message;
+mod plugin;
 mod table;
 
 use std::{

@@ -265,7 +265,7 @@ impl Desk {
     /// the caller can mend is in the answer.
     pub fn call(&mut self, job: &Job, turn: Option<&WriteTurn>) -> Result<Answer> {
         let now = self.now();
-        if self.has_left && job.is_hook {
+        if job.is_hook && (self.has_left || !self.table_exists()) {
             return Ok(Answer::default());
         }
         if self.has_left && job.entry.name != Register::NAME {
@@ -297,6 +297,11 @@ impl Desk {
     pub fn must_write(&self, job: &Job) -> bool {
         let now = self.now();
         if matches!(self.who, Who::Named(_)) && job.only_looks {
+            return false;
+        }
+        // Hooks may be there for all projects of a person: in a folder where no agent has called
+        // anything, they leave no trace.
+        if job.is_hook && !self.table_exists() {
             return false;
         }
         // A process that waits looks often and mostly in vain: writers do not wait for it.

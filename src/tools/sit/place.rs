@@ -11,6 +11,7 @@ use crate::{
         time::{MINUTE, Time},
     },
     error::{Error, Result},
+    platform,
     seat::Seat,
     store::{Joining, Member, Session, Tx},
     tools::{desk::Agent, log},
@@ -49,6 +50,16 @@ impl Place<'_> {
     pub(super) fn sit_down(&self) -> Result<Seated> {
         if let Some(seat) = self.seat_by_key()? {
             return self.take(seat, true, Vec::new());
+        }
+        if let Some(name) = self.seat_of_twin()? {
+            return Err(Error::refused(format!(
+                "your client has started team-table twice, and you sit at the table already as \
+                 `{name}`, by the other server"
+            ))
+            .hint(
+                "use the other server's tools, and tell your user: it may be set up as a plugin and \
+                 in the project's file, and one of the two has to go",
+            ));
         }
         if let Some(seat) = self.seat_it_left()? {
             return self.take(seat, true, Vec::new());
@@ -214,6 +225,30 @@ impl Place<'_> {
             Some(member) => self.sitting.seats.claim(&member.name),
             None => Ok(None),
         }
+    }
+
+    /// Where this very session sits by another server that the same process has started: a client
+    /// that is told of us in two places, in other words each time, starts both. On two seats, the
+    /// session would read only one of its inboxes. Two windows with one id have a process each.
+    fn seat_of_twin(&self) -> Result<Option<MemberName>> {
+        let (Some(key), Some(parent)) = (&self.agent.key, platform::parent_pid()) else {
+            return Ok(None);
+        };
+        if self.sitting.is_remote {
+            return Ok(None);
+        }
+        for member in self.tx.members_with_session_key(&self.agent.family, key)? {
+            let session = member.session.map(|id| self.tx.session(id)).transpose()?.flatten();
+            let pid = session.map_or(0, |session| session.pid);
+            let is_other = pid != 0 && pid != std::process::id();
+            if is_other
+                && self.sitting.seats.is_held(&member.name)
+                && platform::parent_of(pid) == Some(parent)
+            {
+                return Ok(Some(member.name));
+            }
+        }
+        Ok(None)
     }
 
     /// The lowest number whose seat is free and is not kept for a session with another key.
