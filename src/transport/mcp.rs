@@ -189,7 +189,7 @@ impl Server {
                 });
                 let answer = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry).await;
                 watch.abort();
-                answer
+                answer.map_err(|err| if self.gone.is_cancelled() { stopping() } else { err })
             }
         }
     }
@@ -308,6 +308,12 @@ fn result(answer: &Answer) -> CallToolResponse {
 
 pub(super) fn failure(err: &Error) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(format!("error: {}", err.explain()))]).into()
+}
+
+/// The last words to who waits.
+fn stopping() -> Error {
+    Error::refused("the server is being stopped")
+        .hint("what comes meanwhile waits in the inbox: call again when the server is back")
 }
 
 fn log(entry: &Entry, err: &Error) {

@@ -51,6 +51,7 @@ pub(super) enum Whose {
 impl Call {
     /// A request has arrived.
     pub(super) fn begin(presence: &Arc<Presence>, ticket: Ticket, whose: Whose) -> Call {
+        presence.n_calls.fetch_add(1, Ordering::Relaxed);
         let ledger = &presence.server.ledger;
         ledger.reads.fetch_add(1, Ordering::Relaxed);
         ledger.requested(&ticket.id);
@@ -86,6 +87,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
+        self.presence.n_calls.fetch_sub(1, Ordering::Relaxed);
         if !self.is_written {
             self.cancelled();
             self.ticket.cut.cancel();

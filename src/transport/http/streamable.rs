@@ -12,7 +12,7 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -30,12 +30,14 @@ use rmcp::{
         },
     },
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::{Duration, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
         ledger::Ticket,
+        lines::{self, Parsed},
         mcp::{self, Server},
     },
     Net,
@@ -55,6 +57,9 @@ pub(super) fn routes(net: &Arc<Net>) -> Router {
     let mut local = LocalSessionManager::default();
     // An open stream keeps a session alive, which rmcp does not see.
     local.session_config.keep_alive = None;
+    // Mail in a reply that did not arrive is unread again, so that no reply is kept to be sent again:
+    // a minute's replies of a busy session are a lot, and rmcp goes through all of them at each call.
+    local.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(Sessions { local, registry: Arc::clone(&net.registry) });
     tokio::spawn(end_idle(Arc::downgrade(&sessions)));
     // The guards are in front, of all routes.
@@ -62,7 +67,7 @@ pub(super) fn routes(net: &Arc<Net>) -> Router {
         .with_json_response(true)
         .disable_allowed_hosts()
         .disable_allowed_origins()
-        .with_cancellation_token(net.stop.child_token());
+        .with_cancellation_token(net.end.child_token());
     let service = StreamableHttpService::new(|| Ok::<_, io::Error>(Door), sessions, config);
     Router::new()
         .route_service("/mcp", service)
@@ -137,6 +142,7 @@ async fn attend(State(net): State<Arc<Net>>, request: Request, inner: Next) -> R
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return refuse(StatusCode::BAD_REQUEST, "the body was cut");
     };
+    let gone = session.as_ref().map(|session| session.gone.clone());
     // What cannot be read so, rmcp answers.
     let message = serde_json::from_slice::<Envelope>(&body).ok();
     let call = match (message, session, open) {
@@ -158,15 +164,47 @@ async fn attend(State(net): State<Arc<Net>>, request: Request, inner: Next) -> R
             parts.extensions.insert(Beginning { presence, slot });
             None
         }
-        (Some(message), ..) if message.id.is_some() => caller.0.map(|name| {
+        (Some(message), ..) if message.id.is_some() => caller.name.map(|name| {
             let presence = net.registry.member(&name, true);
             let whose = Whose::Member(Arc::clone(&net.registry), name);
             call(&net.registry, &presence, whose, &mut parts)
         }),
         _ => None,
     };
-    let response = inner.run(Request::from_parts(parts, Body::from(body))).await;
+    let response = inner.run(Request::from_parts(parts, Body::from(body.clone()))).await;
+    let response = match response.status() {
+        // That it claims to be JSON is known: it is no message.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&body).unwrap_or(response),
+        status if status.is_server_error() => ended(&net, gone, response),
+        _ => response,
+    };
     Reply::watch(response, call, None)
+}
+
+/// The answer to a body that is no message, as JSON-RPC has it.
+fn unreadable(body: &[u8]) -> Option<Response> {
+    let (id, error) = match lines::parse(body) {
+        Parsed::Message(_) => return None,
+        Parsed::Refused(id, error) => (id, error),
+        Parsed::Nothing if serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
+            (None, ErrorData::invalid_request("Invalid request", None))
+        }
+        Parsed::Nothing => (None, ErrorData::parse_error("the body is not JSON", None)),
+    };
+    let message = serde_json::to_string(&ServerJsonRpcMessage::error(error, id)).ok()?;
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Some((StatusCode::BAD_REQUEST, kind, message).into_response())
+}
+
+/// What ends under a request is a fault of the server's to rmcp.
+fn ended(net: &Net, gone: Option<CancellationToken>, response: Response) -> Response {
+    if net.stop.is_cancelled() {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is being stopped");
+    }
+    if gone.is_some_and(|gone| gone.is_cancelled()) {
+        return refuse(StatusCode::NOT_FOUND, "the session has ended; initialize anew");
+    }
+    response
 }
 
 /// A request begins; at which desk, and by which ticket, goes with it to the handler.
