@@ -279,24 +279,6 @@ fn nothing_is_a_fault_of_the_server_while_the_table_is_replaced() {
     assert!(!server.client("/mcp?name=a1").call("register", json!({})).is_error);
 }
 
-/// Replies are not kept behind the request that they went out with.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_busy_session_leaves_nothing_behind() {
-    let table = Table::new();
-    let server = Server::streamable(&table);
-    let session = server.session("/mcp?name=ada");
-    let list = |n: u64| {
-        let response = session.post(&json!({"jsonrpc": "2.0", "id": n, "method": "tools/list"}));
-        assert_eq!(response.status, 200);
-    };
-    (0..200).for_each(list);
-    let before = memory(&server);
-    (200..2_000).for_each(list);
-    let after = memory(&server);
-    assert!(after < before + 8_000, "{before} KiB, then {after} KiB");
-}
-
 /// The wait of a session that is deleted ends, and so do calls that come too late.
 #[test]
 fn a_session_that_is_deleted_under_its_calls() {

@@ -57,9 +57,6 @@ pub(super) fn routes(net: &Arc<Net>) -> Router {
     let mut local = LocalSessionManager::default();
     // An open stream keeps a session alive, which rmcp does not see.
     local.session_config.keep_alive = None;
-    // Mail in a reply that did not arrive is unread again, so that no reply is kept to be sent again:
-    // a minute's replies of a busy session are a lot, and rmcp goes through all of them at each call.
-    local.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(Sessions { local, registry: Arc::clone(&net.registry) });
     tokio::spawn(end_idle(Arc::downgrade(&sessions)));
     // The guards are in front, of all routes.
