@@ -27,8 +27,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{Extension, Router, middleware};
-use hyper::server::conn::http1;
+use axum::{Router, middleware};
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -230,9 +235,9 @@ async fn accept(
                 if let Err(err) = stream.set_nodelay(true) {
                     tracing::debug!("no TCP_NODELAY: {err}");
                 }
-                let routes = routes.clone().layer(Extension(Peer(from.ip().to_canonical())));
                 let wire = Wire::new(stream, patience);
-                connections.spawn(connection(wire, routes, stop.clone()));
+                let peer = Peer(from.ip().to_canonical());
+                connections.spawn(connection(wire, peer, routes.clone(), stop.clone()));
             }
             Err(err) => {
                 tracing::warn!("cannot accept a connection: {err}");
@@ -242,12 +247,19 @@ async fn accept(
     }
 }
 
-async fn connection(wire: Wire, routes: Router, stop: CancellationToken) {
-    let routes = routes.layer(Extension(wire.line.clone()));
+async fn connection(wire: Wire, peer: Peer, routes: Router, stop: CancellationToken) {
+    let line = wire.line.clone();
+    let routes = TowerToHyperService::new(routes);
+    // Layers of axum would make all routes anew for each connection.
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(line.clone());
+        routes.call(request)
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(wire), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(wire), service);
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
