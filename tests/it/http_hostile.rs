@@ -279,6 +279,28 @@ fn nothing_is_a_fault_of_the_server_while_the_table_is_replaced() {
     assert!(!server.client("/mcp?name=a1").call("register", json!({})).is_error);
 }
 
+/// A session is a desk and a seat, no more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_sessions_are_small() {
+    let table = Table::new();
+    let server = Server::streamable(&table);
+    let begin = |n: usize| {
+        let mut client = server.session(&format!("/mcp?name=a{n}"));
+        client.call("register", json!({}));
+        // A stream each, and its connection.
+        let stream = client.open("GET", &[("Content-Type", "")], "");
+        client.call("wait_for_messages", json!({"timeout_seconds": 0}));
+        stream
+    };
+    let first = begin(100);
+    let before = memory(&server);
+    let all: Vec<TcpStream> = (0..100).map(begin).collect();
+    let after = memory(&server);
+    assert!(after < before + 10 * 1024, "{before} KiB, then {after} KiB");
+    drop((first, all));
+}
+
 /// The wait of a session that is deleted ends, and so do calls that come too late.
 #[test]
 fn a_session_that_is_deleted_under_its_calls() {

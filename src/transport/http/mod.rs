@@ -6,6 +6,7 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
+//! quick       calls of tools there, past rmcp
 //! pass        what lets a client in, until it is revoked
 //! wire        a connection, and whether it breaks
 //! sse         `/sse` and `/messages`: for clients that know only that
@@ -16,6 +17,7 @@ mod call;
 mod guard;
 mod pass;
 mod presence;
+mod quick;
 mod sse;
 mod streamable;
 mod wire;

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use rmcp::model::RequestId;
+use rmcp::model::{Implementation, RequestId};
 use tokio::{
     sync::Notify,
     task::JoinHandle,
@@ -103,6 +103,8 @@ pub(super) struct Slot {
 pub(super) struct Session {
     pub presence: Arc<Presence>,
     pub caller: Caller,
+    /// What it told of itself when it began.
+    pub client: Option<Implementation>,
     /// Cancelled when it ends.
     pub gone: CancellationToken,
     /// Requests that have no reply yet.
@@ -209,12 +211,14 @@ impl Registry {
         id: &str,
         presence: Arc<Presence>,
         caller: Caller,
+        client: Option<Implementation>,
         slot: Arc<Slot>,
     ) -> Arc<Session> {
         let session = Arc::new(Session {
             gone: self.ends.streams.child_token(),
             presence,
             caller,
+            client,
             calls: Mutex::default(),
             life: Mutex::new(Life { n_open: 0, used_at: Instant::now() }),
             ended: Arc::clone(&self.ended),

@@ -47,12 +47,19 @@ use super::{
 use crate::error::{Error, Result};
 
 /// A comment in the stream, so that no proxy takes it for dead, and so that we see if it is.
-const PING_EVERY: Duration = Duration::from_secs(15);
+pub(super) const PING_EVERY: Duration = Duration::from_secs(15);
 /// Messages on their way, in either direction, and requests without a reply: a client that takes no
 /// replies cannot fill the memory with them.
 const WAITING: usize = 64;
 /// Between two looks at whether the client takes its replies.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// The headers of a stream: nobody on the way may keep it, or wait for more of it.
+pub(super) const EVENT_STREAM: [(&str, &str); 3] = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+];
 
 /// The streams that are open.
 #[derive(Clone)]
@@ -103,7 +110,7 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
     let name = name.map_or_else(String::new, |name| format!("&name={name}"));
     let hello = format!("event: endpoint\ndata: /messages?sessionId={id}{name}\n\n");
     let presence = registry.begin(&caller);
-    let session = registry.add(&id, Arc::clone(&presence), caller, slot);
+    let session = registry.add(&id, Arc::clone(&presence), caller, None, slot);
     let (incoming, from_client) = mpsc::channel(WAITING);
     let (outgoing, to_client) = mpsc::channel(WAITING);
     let calls = Calls::default();
@@ -136,12 +143,7 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
     let open = session.open();
     let over = Box::pin(gone.cancelled_owned());
     let events = Events { hello: Some(hello), to_client, ping, over, _open: open, _end: end };
-    let headers = [
-        ("content-type", "text/event-stream"),
-        ("cache-control", "no-store"),
-        ("x-accel-buffering", "no"),
-    ];
-    (headers, Body::new(events)).into_response()
+    (EVENT_STREAM, Body::new(events)).into_response()
 }
 
 async fn take(State(streams): State<Streams>, request: Request) -> Response {
@@ -328,7 +330,7 @@ impl Drop for End {
 }
 
 /// An id that nobody can guess.
-fn new_id() -> Result<String> {
+pub(super) fn new_id() -> Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)
         .map_err(|err| Error::internal("the system gives no random bytes").source(err))?;
