@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use measure::{Bench, Figure, Result, Row, Table, agent::Agent, flood, grouped, human, timed};
+use measure::{
+    Bench, Figure, Result, Row, Table, agent::Agent, bounded, flood, grouped, human, median, timed,
+};
 
 mod measure;
 
@@ -238,18 +240,6 @@ fn timed_there(agent: &mut Agent, tool: &str, arguments: Value) -> Result<(Durat
 struct Pair {
     create: Vec<Duration>,
     claim: Vec<Duration>,
-}
-
-fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-fn bounded(mut row: Row, ratio: f64, bound: &str, holds: bool) -> Row {
-    row.columns.extend([format!("{ratio:.2}"), bound.to_owned()]);
-    row.failed = !holds;
-    row
 }
 
 /// The number of the first task that a text names: 7 of `T7`.

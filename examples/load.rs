@@ -24,6 +24,7 @@ use measure::{
     flood, grouped, timed,
 };
 
+#[expect(dead_code, reason = "the other examples use more of it")]
 mod measure;
 
 /// What can be measured, by name, in the order of the printed table.

@@ -112,8 +112,14 @@ impl Table<'_> {
     }
 
     pub(crate) fn spawn(&self, name: &str) -> Agent {
+        self.serve(&["--name", name])
+    }
+
+    /// A server that is given these arguments.
+    pub(crate) fn serve(&self, arguments: &[&str]) -> Agent {
         let unlimited = [("TEAM_TABLE_MAX_PER_MINUTE", "0")];
-        Agent::spawn(self.program, &["serve", "--name", name], self.folder.path(), &unlimited)
+        let arguments = [&["serve"], arguments].concat();
+        Agent::spawn(self.program, &arguments, self.folder.path(), &unlimited)
     }
 
     /// A process that has its seat already.
@@ -173,6 +179,19 @@ impl Row {
         });
         Row::new(name, columns.to_vec())
     }
+}
+
+pub(crate) fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// A row with what its time is a multiple of, and the bound of that.
+pub(crate) fn bounded(mut row: Row, ratio: f64, bound: &str, holds: bool) -> Row {
+    row.columns.extend([format!("{ratio:.2}"), bound.to_owned()]);
+    row.failed = !holds;
+    row
 }
 
 pub(crate) fn human(time: Duration) -> String {

@@ -17,8 +17,8 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
         CustomResult, ErrorCode, Implementation, JsonObject, ListToolsResult, MetaObject,
-        PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        PaginatedRequestParams, RequestId, RequestMetaObject, ServerCapabilities, ServerConfig,
+        Tool, ToolAnnotations,
     },
     service::RequestContext,
 };
@@ -102,19 +102,7 @@ impl ServerHandler for Server {
             .job(request.arguments.unwrap_or_default())
             .unwrap_or_else(|err| Job::refusing(entry, &err));
         let answer = self.answer(&job, &context).await;
-        match answer {
-            Ok(answer) => Ok(result(&answer)),
-            // In the way for now, or a wait that was cancelled, whose answer nobody reads.
-            Err(err) if matches!(err.kind(), Kind::Busy | Kind::Refused) => Ok(failure(&err)),
-            Err(err) if err.kind() == Kind::Internal => {
-                log(entry, &err);
-                Ok(failure(&err))
-            }
-            Err(err) => {
-                log(entry, &err);
-                Err(ErrorData::internal_error(err.explain(), None))
-            }
-        }
+        told(entry, answer).map(|told| result(told).into())
     }
 
     /// A known method whose parameters have the wrong shape lands here, too; rmcp's own answer
@@ -156,57 +144,77 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> crate::error::Result<Answer> {
         let agent = self.agent(context);
-        {
-            let mut desk = self.queue.desk().await;
-            // Not before: a hook whose patience ends while it waits for the desk would lose it.
-            let (read, returned) = self.ledger.take();
-            desk.confirm_later(read);
-            desk.give_back_later(returned);
-        }
         let ticket = context.extensions.get::<Ticket>();
         let id = ticket.map_or(&context.id, |ticket| &ticket.id);
-        let carry = |answer: &Answer, desk: &mut Desk| {
-            if let Some(handing) = &answer.handing
-                && let Err(handing) = self.ledger.carry(id, handing.clone())
-            {
-                desk.give_back_later([handing]);
-                self.ledger.returned.notify_one();
+        let Some(limit) = job.waits else { return self.at_once(job, id, &agent).await };
+        self.take_note().await;
+        let carry = |answer: &Answer, desk: &mut Desk| self.carry(id, answer, desk);
+        let stop = self.gone.child_token();
+        let cancelled = context.ct.clone();
+        let cut = ticket.map(|ticket| ticket.cut.clone()).unwrap_or_default();
+        let guard = stop.clone();
+        let watch = tokio::spawn(async move {
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                () = cut.cancelled() => {}
             }
-            if desk.has_to_settle() {
-                self.ledger.read.notify_one();
-            }
-        };
-        match job.waits {
-            None => self.queue.call(job, Some(&agent), carry).await,
-            Some(limit) => {
-                let stop = self.gone.child_token();
-                let cancelled = context.ct.clone();
-                let cut = ticket.map(|ticket| ticket.cut.clone()).unwrap_or_default();
-                let guard = stop.clone();
-                let watch = tokio::spawn(async move {
-                    tokio::select! {
-                        () = cancelled.cancelled() => {}
-                        () = cut.cancelled() => {}
-                    }
-                    guard.cancel();
-                });
-                let wait = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry);
-                let answer = Box::pin(wait).await;
-                watch.abort();
-                answer
-            }
+            guard.cancel();
+        });
+        let wait = wake::wait(&self.queue, job, Some(&agent), limit, &stop, carry);
+        let answer = Box::pin(wait).await;
+        watch.abort();
+        answer.map_err(|err| if self.gone.is_cancelled() { stopping() } else { err })
+    }
+
+    /// Runs a call that does not wait; `id` is the ledger's name of the request.
+    ///
+    /// # Errors
+    /// What the caller cannot mend, as [`Queue::call`] has it.
+    pub(super) async fn at_once(
+        &self,
+        job: &Job,
+        id: &RequestId,
+        agent: &Agent,
+    ) -> crate::error::Result<Answer> {
+        self.take_note().await;
+        self.queue.call(job, Some(agent), |answer, desk| self.carry(id, answer, desk)).await
+    }
+
+    /// What was read, and what never arrived, is for the next write.
+    async fn take_note(&self) {
+        let mut desk = self.queue.desk().await;
+        // Not before: a hook whose patience ends while it waits for the desk would lose it.
+        let (read, returned) = self.ledger.take();
+        desk.confirm_later(read);
+        desk.give_back_later(returned);
+    }
+
+    fn carry(&self, id: &RequestId, answer: &Answer, desk: &mut Desk) {
+        if let Some(handing) = &answer.handing
+            && let Err(handing) = self.ledger.carry(id, handing.clone())
+        {
+            desk.give_back_later([handing]);
+            self.ledger.returned.notify_one();
+        }
+        if desk.has_to_settle() {
+            self.ledger.read.notify_one();
         }
     }
 
-    /// What the client tells of itself with this request.
     fn agent(&self, context: &RequestContext<RoleServer>) -> Agent {
-        let client = context.client_info();
+        let by_session = context.extensions.get::<Implementation>().cloned();
+        self.agent_of(by_session.or_else(|| context.client_info()), &context.meta.0)
+    }
+
+    /// What a client tells of itself: as its session began or with the request, and in what goes with
+    /// each request.
+    pub(super) fn agent_of(&self, client: Option<Implementation>, meta: &JsonObject) -> Agent {
         let (client, client_version) = client
             .map_or_else(|| ("unknown".to_owned(), String::new()), |it| (it.name, it.version));
         let (client, client_version) = (bounded(client), bounded(client_version));
         let family = name::family(&client);
         let told = |key: &str| {
-            let told = context.meta.0.get(key).and_then(serde_json::Value::as_str);
+            let told = meta.get(key).and_then(serde_json::Value::as_str);
             told.filter(|told| is_session_key(told)).map(str::to_owned)
         };
         let by_hook = self.told_session.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -306,14 +314,49 @@ fn describe(entry: &'static Entry) -> Tool {
     tool.with_meta(meta)
 }
 
-fn result(answer: &Answer) -> CallToolResponse {
-    let is_error = answer.error.is_some();
-    let content = vec![ContentBlock::text(answer.text())];
-    if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }.into()
+/// What a call is answered with.
+pub(super) struct Told {
+    pub text: String,
+    pub is_error: bool,
 }
 
+/// What to tell of a call; what its caller cannot mend is an error of the protocol.
+pub(super) fn told(entry: &Entry, answer: crate::error::Result<Answer>) -> Result<Told, ErrorData> {
+    match answer {
+        Ok(answer) => Ok(Told { text: answer.text(), is_error: answer.error.is_some() }),
+        // In the way for now, or a wait that was cancelled, whose answer nobody reads.
+        Err(err) if matches!(err.kind(), Kind::Busy | Kind::Refused) => Ok(Told::failure(&err)),
+        Err(err) if err.kind() == Kind::Internal => {
+            log(entry, &err);
+            Ok(Told::failure(&err))
+        }
+        Err(err) => {
+            log(entry, &err);
+            Err(ErrorData::internal_error(err.explain(), None))
+        }
+    }
+}
+
+impl Told {
+    fn failure(err: &Error) -> Told {
+        Told { text: format!("error: {}", err.explain()), is_error: true }
+    }
+}
+
+fn result(Told { text, is_error }: Told) -> CallToolResult {
+    let content = vec![ContentBlock::text(text)];
+    if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) }
+}
+
+#[cfg(feature = "http")]
 pub(super) fn failure(err: &Error) -> CallToolResponse {
-    CallToolResult::error(vec![ContentBlock::text(format!("error: {}", err.explain()))]).into()
+    result(Told::failure(err)).into()
+}
+
+/// The last words to who waits.
+fn stopping() -> Error {
+    Error::refused("the server is being stopped")
+        .hint("what comes meanwhile waits in the inbox: call again when the server is back")
 }
 
 fn log(entry: &Entry, err: &Error) {

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Kind, Result},
     seat::WriteTurn,
     store::Handing,
-    tools::{Agent, Answer, Desk, Job},
+    tools::{Agent, Answer, Cx, Desk, Job},
 };
 
 /// How long a call waits for other writers.
@@ -83,6 +83,24 @@ impl Queue {
                 return Ok(answer);
             }
             // Our turn was given back meanwhile.
+            sleep(BETWEEN_TRIES).await;
+        }
+    }
+
+    /// Looks at the table as [`Desk::look`] does; again, where it is just being replaced or a foreign
+    /// program is in the way.
+    ///
+    /// # Errors
+    /// What is wrong with the table at the last try, or with the look.
+    pub async fn look<T>(&self, mut f: impl FnMut(&mut Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+        let mut n_tries = 1;
+        loop {
+            let found = self.desk.lock().await.look(&mut f);
+            match found.as_ref().map_err(Error::kind) {
+                Err(Kind::Busy | Kind::NeedsWrite | Kind::Storage) if n_tries < STORAGE_TRIES => {}
+                _ => return found,
+            }
+            n_tries += 1;
             sleep(BETWEEN_TRIES).await;
         }
     }

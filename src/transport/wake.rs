@@ -1,8 +1,9 @@
 //! Waiting for mail: a watch on the member's bell, and a slow look behind it.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -69,7 +70,7 @@ pub struct Bell {
     path: Option<PathBuf>,
     /// Which file that is: a watch on a deleted one is worth nothing.
     id: Option<FileId>,
-    watcher: Option<RecommendedWatcher>,
+    ear: Option<Ear>,
     /// The system has no watch for us: the slow look has to do.
     cannot: bool,
     rung: Arc<Notify>,
@@ -105,16 +106,16 @@ impl Bell {
     pub fn watch(&mut self, path: Option<PathBuf>) -> bool {
         let id = path.as_deref().and_then(|path| platform::file_id(path).ok().flatten());
         if (&self.path, self.id) == (&path, id) {
-            return self.watcher.is_some();
+            return self.ear.is_some();
         }
         (self.path, self.id) = (path, id);
-        self.watcher = self.path.as_deref().and_then(|path| {
-            watcher(path, Arc::clone(&self.rung))
+        self.ear = self.path.as_deref().and_then(|path| {
+            Ear::new(path, Arc::clone(&self.rung))
                 .map_err(|err| tracing::debug!("no watch on {}: {err}", path.display()))
                 .ok()
         });
-        self.cannot = self.watcher.is_none();
-        self.watcher.is_some()
+        self.cannot = self.ear.is_none();
+        self.ear.is_some()
     }
 
     fn can_watch(&self) -> bool {
@@ -126,12 +127,87 @@ impl Bell {
     }
 }
 
-fn watcher(path: &Path, rung: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| event.kind.is_modify() || event.kind.is_remove()) {
-            rung.notify_one();
+/// A listener to one bell; ends when it is dropped.
+struct Ear {
+    path: PathBuf,
+    rung: Arc<Notify>,
+}
+
+/// All bells that this process listens to have one watcher: each has a thread, and a user has few of
+/// them (128 on most systems with inotify). There while anybody listens.
+static WATCHER: Mutex<Option<Watcher>> = Mutex::new(None);
+
+struct Watcher {
+    inner: RecommendedWatcher,
+    listening: Listening,
+}
+
+/// Whom to wake, by the bell's path. The watcher's thread takes the lock, too: never held while that
+/// thread is waited for, as it is to watch a file or not to watch it any more.
+type Listening = Arc<Mutex<HashMap<PathBuf, Vec<Arc<Notify>>>>>;
+
+impl Ear {
+    fn new(path: &Path, rung: Arc<Notify>) -> notify::Result<Ear> {
+        let mut watcher = locked(&WATCHER);
+        let Watcher { inner, listening } = match &mut *watcher {
+            Some(watcher) => watcher,
+            none => none.insert(Watcher::new()?),
+        };
+        locked(listening).entry(path.to_owned()).or_default().push(Arc::clone(&rung));
+        // Also where somebody listens already: that may be to a file that has been deleted since.
+        let begun = inner.watch(path, RecursiveMode::NonRecursive);
+        drop(watcher);
+        let ear = Ear { path: path.to_owned(), rung };
+        begun.map(|()| ear)
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        let mut watcher = locked(&WATCHER);
+        let Some(Watcher { inner, listening }) = &mut *watcher else { return };
+        let (is_last_here, is_last) = {
+            let mut listening = locked(listening);
+            let Some(here) = listening.get_mut(&self.path) else { return };
+            here.retain(|other| !Arc::ptr_eq(other, &self.rung));
+            let is_last_here = here.is_empty();
+            if is_last_here {
+                listening.remove(&self.path);
+            }
+            (is_last_here, listening.is_empty())
+        };
+        if is_last {
+            *watcher = None;
+        } else if is_last_here && let Err(err) = inner.unwatch(&self.path) {
+            tracing::debug!("{} was not watched any more: {err}", self.path.display());
         }
-    })?;
-    watcher.watch(path, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
+    }
+}
+
+impl Watcher {
+    fn new() -> notify::Result<Watcher> {
+        let listening = Listening::default();
+        let told = Arc::clone(&listening);
+        let inner = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let Ok(event) = event else { return };
+            if event.kind.is_modify() || event.kind.is_remove() || event.need_rescan() {
+                ring(&locked(&told), &event.paths);
+            }
+        })?;
+        Ok(Watcher { inner, listening })
+    }
+}
+
+/// Wakes who listens there; everybody, where the system does not tell which bell it is.
+fn ring(listening: &HashMap<PathBuf, Vec<Arc<Notify>>>, paths: &[PathBuf]) {
+    let known: Vec<&Vec<Arc<Notify>>> =
+        paths.iter().filter_map(|path| listening.get(path)).collect();
+    let all = known.is_empty().then(|| listening.values()).into_iter().flatten();
+    for rung in known.iter().copied().chain(all).flatten() {
+        rung.notify_one();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

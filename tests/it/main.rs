@@ -35,6 +35,12 @@ mod fuzz;
 // Over the network.
 #[cfg(all(unix, feature = "http"))]
 mod http;
+// Clients over the network that mean harm, and servers that end under their clients.
+#[cfg(all(unix, feature = "http"))]
+mod http_hostile;
+// Mutated requests over the network.
+#[cfg(all(unix, feature = "http"))]
+mod http_fuzz;
 // What `init` does to the clients' files, with golden folders.
 mod hooks;
 mod init;

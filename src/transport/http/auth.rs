@@ -20,6 +20,7 @@ use super::{
     super::queue::Queue,
     Net, Peer,
     guard::{ToLoopback, is_passed_on, refuse},
+    pass::{Key, Pass},
 };
 use crate::{
     domain::{
@@ -32,9 +33,14 @@ use crate::{
     view::sanitize,
 };
 
-/// Who asks; nobody in particular where a session is to find its name by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller(pub Option<MemberName>);
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    /// Nobody in particular, where a session is to find its name by itself.
+    pub name: Option<MemberName>,
+    /// What let them in.
+    pub pass: Pass,
+}
 
 /// A wrong token is answered so much later,
 pub(super) const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -47,9 +53,20 @@ const ADDRESSES: usize = 1_000;
 /// So many wrong tokens in a row are logged from each.
 const LOGGED: u32 = 5;
 
+const INVALID: &str = "Bearer realm=\"team-table\", error=\"invalid_token\"";
+
 pub(super) async fn has_tokens(looker: &Queue) -> Result<bool> {
-    let found = looker.desk().await.look(|cx| cx.tx.has_tokens())?;
+    let found = looker.look(|cx| cx.tx.has_tokens()).await?;
     Ok(found.unwrap_or(false))
+}
+
+/// What lets clients in now.
+pub(super) async fn live(looker: &Queue) -> Result<impl Fn(Key) -> bool + use<>> {
+    let tokens = looker.look(|cx| cx.tx.tokens()).await?.unwrap_or_default();
+    Ok(move |key| match key {
+        Key::Token(id) => tokens.iter().any(|token| token.id == id),
+        Key::Open => tokens.is_empty(),
+    })
 }
 
 /// The layer: who asks goes with the request from here on.
@@ -61,8 +78,10 @@ pub(super) async fn identify(
     let (mut parts, body) = request.into_parts();
     match caller(&net, &parts).await {
         Ok(caller) => {
+            let pass = caller.pass.clone();
             parts.extensions.insert(caller);
-            inner.run(Request::from_parts(parts, body)).await
+            let answered = inner.run(Request::from_parts(parts, body));
+            pass.bound(answered).await.unwrap_or_else(|| unauthorized(INVALID))
         }
         Err(response) => *response,
     }
@@ -72,7 +91,7 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
     let wish = named(request.uri.query())
         .map_err(|text| Box::new(refuse(StatusCode::BAD_REQUEST, text)))?;
     let hash = shown(&request.headers).map(token::hash);
-    let look = net.looker.desk().await.look(|cx| {
+    let look = net.looker.look(|cx| {
         let token = match &hash {
             Some(hash) => cx.tx.token(hash)?,
             None => None,
@@ -81,7 +100,7 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
         let is_new = token.as_ref().is_some_and(|token| !token.used_at.is_some_and(is_noted));
         Ok((token, cx.tx.has_tokens()?, is_new))
     });
-    let (token, has_tokens, is_new) = match look {
+    let (token, has_tokens, is_new) = match look.await {
         Ok(found) => found.unwrap_or_default(),
         Err(err) => return Err(Box::new(unreadable(&err))),
     };
@@ -94,17 +113,17 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
                 let text = format!("the token is that of `{}`; leave `?name=` away", token.name);
                 return Err(Box::new(refuse(StatusCode::FORBIDDEN, text)));
             }
-            Ok(Caller(Some(token.name)))
+            Ok(Caller { name: Some(token.name), pass: net.passes.pass(Key::Token(token.id)) })
         }
         (Some(_), None) => {
             let peer = request.extensions.get::<Peer>();
             net.slowdown.wrong(peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |it| it.0)).await;
-            Err(Box::new(unauthorized("Bearer realm=\"team-table\", error=\"invalid_token\"")))
+            Err(Box::new(unauthorized(INVALID)))
         }
         (None, _) if has_tokens || !is_local(net, request) => {
             Err(Box::new(unauthorized("Bearer realm=\"team-table\"")))
         }
-        (None, _) => Ok(Caller(wish)),
+        (None, _) => Ok(Caller { name: wish, pass: net.passes.pass(Key::Open) }),
     }
 }
 

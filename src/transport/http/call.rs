@@ -24,7 +24,7 @@ use hyper::body::{Frame, SizeHint};
 use rmcp::model::RequestId;
 
 use super::{
-    super::ledger::Ticket,
+    super::{ledger::Ticket, mcp::Server},
     presence::{Open, Presence, Registry},
     wire::Line,
 };
@@ -51,6 +51,7 @@ pub(super) enum Whose {
 impl Call {
     /// A request has arrived.
     pub(super) fn begin(presence: &Arc<Presence>, ticket: Ticket, whose: Whose) -> Call {
+        presence.n_calls.fetch_add(1, Ordering::Relaxed);
         let ledger = &presence.server.ledger;
         ledger.reads.fetch_add(1, Ordering::Relaxed);
         ledger.requested(&ticket.id);
@@ -78,6 +79,16 @@ impl Call {
         fault::point("after_reply");
     }
 
+    /// Who answers it.
+    pub(super) fn server(&self) -> &Server {
+        &self.presence.server
+    }
+
+    /// The ledger's name of it.
+    pub(super) fn ticket(&self) -> &RequestId {
+        &self.ticket.id
+    }
+
     /// The client wants no reply any more.
     pub(super) fn cancelled(&self) {
         self.presence.server.ledger.cancelled(&self.ticket.id);
@@ -86,6 +97,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
+        self.presence.n_calls.fetch_sub(1, Ordering::Relaxed);
         if !self.is_written {
             self.cancelled();
             self.ticket.cut.cancel();
@@ -106,18 +118,17 @@ impl Drop for Call {
 /// A reply on its way: with it the request ends.
 pub(super) struct Reply {
     body: Body,
+    /// `None` once it ended.
     call: Option<Call>,
     /// The last of it was taken.
     is_whole: bool,
-    /// A stream that keeps its session from being idle.
-    _open: Option<Open>,
 }
 
 impl Reply {
-    pub(super) fn watch(response: Response, call: Option<Call>, open: Option<Open>) -> Response {
+    pub(super) fn watch(response: Response, call: Call) -> Response {
         response.map(|body| {
             let is_whole = body.is_end_stream();
-            Body::new(Reply { body, call, is_whole, _open: open })
+            Body::new(Reply { body, call: Some(call), is_whole })
         })
     }
 }

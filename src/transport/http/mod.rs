@@ -6,6 +6,8 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
+//! quick       calls of tools there, past rmcp
+//! pass        what lets a client in, until it is revoked
 //! wire        a connection, and whether it breaks
 //! sse         `/sse` and `/messages`: for clients that know only that
 //! ```
@@ -13,7 +15,9 @@
 mod auth;
 mod call;
 mod guard;
+mod pass;
 mod presence;
+mod quick;
 mod sse;
 mod streamable;
 mod wire;
@@ -25,14 +29,19 @@ use std::{
     time::Duration,
 };
 
-use axum::{Extension, Router, middleware};
-use hyper::server::conn::http1;
+use axum::{Router, middleware};
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
@@ -43,15 +52,16 @@ pub(super) use self::guard::is_from_here;
 use self::{
     auth::Slowdown,
     guard::Names,
-    presence::Registry,
-    wire::{Line, Wire},
+    pass::Passes,
+    presence::{Ends, Registry},
+    wire::Wire,
 };
 use super::{event_loop, interrupted, queue::Queue, web};
 use crate::{
     config::{AgentEnv, Config},
     error::{Error, Result},
     platform,
-    tools::{Desk, Who},
+    tools::{Desk, SharedStore, Who},
     view::{sanitize, text::Front},
     workspace::Workspace,
 };
@@ -72,14 +82,20 @@ const CONNECTIONS: usize = 4_000;
 /// An idle connection is kept longer than clients keep one (90 s, reqwest and Go), so that none is
 /// closed under a request; and a request's head may take so long.
 const HEAD_TIME: Duration = Duration::from_secs(120);
+/// A client that takes nothing of its reply for so long is gone.
+const WRITE_TIME: Duration = Duration::from_secs(60);
 /// When the system has no more files for us.
 const BETWEEN_ACCEPTS: Duration = Duration::from_millis(50);
-/// Connections have so long to end behind a signal.
+/// Behind a signal, calls that are under way have so long to be answered,
+const LAST_WORDS: Duration = Duration::from_millis(400);
+/// connections so long to end then.
 const GRACE: Duration = Duration::from_secs(1);
 /// And so long what was read has to be written down then.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How often to look for sessions and seats whose time is up.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often to look whether the tokens of those who are here have been revoked.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// What all requests share.
 struct Net {
@@ -97,8 +113,11 @@ struct Net {
     large_bodies: Semaphore,
     slowdown: Slowdown,
     registry: Arc<Registry>,
-    /// A signal came.
+    passes: Passes,
+    /// A signal came: who waits is told so.
     stop: CancellationToken,
+    /// The last words were said: streams end.
+    end: CancellationToken,
 }
 
 /// The address at the other end of a connection.
@@ -131,8 +150,15 @@ async fn run(
     let addresses = resolve(&listening).await?;
     // What an agent's client left in our environment says nothing of those who come.
     let config = Arc::new(Config { agent: AgentEnv::default(), ..config.clone() });
-    let human = || Desk::new(workspace.clone(), Arc::clone(&config), Who::Human, Front::Commands);
-    let (looker, writer) = (Queue::new(human()), Arc::new(Queue::new(human())));
+    // One connection for all: where somebody deletes the log, all of a process have to be closed
+    // before the table can be read again, as they share what SQLite keeps of it.
+    let store = SharedStore::default();
+    let human = |front| {
+        let desk = Desk::new(workspace.clone(), Arc::clone(&config), Who::Human, front);
+        desk.sharing(Arc::clone(&store))
+    };
+    let looker = Queue::new(human(Front::Commands));
+    let writer = Arc::new(Queue::new(human(Front::Commands)));
     let is_public = !addresses.iter().all(|address| address.ip().is_loopback());
     if is_public && !auth::has_tokens(&looker).await? {
         return Err(without_tokens(&listening));
@@ -140,10 +166,12 @@ async fn run(
     let (listener, address) = bind(&listening, &addresses).await?;
     platform::raise_file_limit();
 
-    let stop = CancellationToken::new();
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let first_delay = config.hurried(auth::FIRST_DELAY);
     let body_time = config.hurried(guard::BODY_TIME);
-    let registry = Arc::new(Registry::new(workspace.clone(), Arc::clone(&config), stop.clone()));
+    let ends = Ends { calls: stop.clone(), streams: end.clone() };
+    let registry =
+        Arc::new(Registry::new(workspace.clone(), Arc::clone(&config), Arc::clone(&store), ends));
     let net = Arc::new(Net {
         looker,
         writer,
@@ -154,31 +182,37 @@ async fn run(
         large_bodies: Semaphore::new(guard::LARGE_BODIES),
         slowdown: Slowdown::new(first_delay),
         registry: Arc::clone(&registry),
+        passes: Passes::default(),
         stop: stop.clone(),
+        end: end.clone(),
     });
     let (mcp, path) = if listening.is_sse {
         (sse::routes(&net), "sse")
     } else {
         (streamable::routes(&net), "mcp")
     };
-    let board = Desk::new(workspace, Arc::clone(&config), Who::Human, Front::Tools);
-    let board = web::routes(board, is_public, stop.clone());
+    let board = web::routes(human(Front::Tools), is_public, stop.clone());
     let routes = Router::new().merge(mcp).merge(board);
     let routes = routes.layer(middleware::from_fn_with_state(Arc::clone(&net), guard::guard));
     say(&format!("listening on http://{address}/{path} (Ctrl-C ends it)"));
 
-    let sweep = tokio::spawn(sweep(Arc::clone(&registry)));
+    let chores = [tokio::spawn(sweep(Arc::clone(&registry))), tokio::spawn(check_passes(net))];
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &routes, &stop, &mut connections) => {}
+        () = accept(&listener, &routes, &config, &stop, &mut connections) => {}
         () = interrupted() => {}
     }
     drop(listener);
     stop.cancel();
+    // Who takes no answer keeps nobody else waiting.
+    drop(timeout(LAST_WORDS, registry.answered()).await);
+    end.cancel();
     let ended = async { while connections.join_next().await.is_some() {} };
     // What has not ended by then ends with us.
     drop(timeout(GRACE, ended).await);
-    sweep.abort();
+    for chore in chores {
+        chore.abort();
+    }
     drop(timeout(SETTLE, registry.settle(SETTLE)).await);
     Ok(())
 }
@@ -186,9 +220,11 @@ async fn run(
 async fn accept(
     listener: &TcpListener,
     routes: &Router,
+    config: &Config,
     stop: &CancellationToken,
     connections: &mut JoinSet<()>,
 ) {
+    let patience = config.hurried(WRITE_TIME);
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
@@ -201,8 +237,9 @@ async fn accept(
                 if let Err(err) = stream.set_nodelay(true) {
                     tracing::debug!("no TCP_NODELAY: {err}");
                 }
-                let routes = routes.clone().layer(Extension(Peer(from.ip().to_canonical())));
-                connections.spawn(connection(stream, routes, stop.clone()));
+                let wire = Wire::new(stream, patience);
+                let peer = Peer(from.ip().to_canonical());
+                connections.spawn(connection(wire, peer, routes.clone(), stop.clone()));
             }
             Err(err) => {
                 tracing::warn!("cannot accept a connection: {err}");
@@ -212,13 +249,19 @@ async fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) {
-    let line = Line::default();
-    let routes = routes.layer(Extension(line.clone()));
+async fn connection(wire: Wire, peer: Peer, routes: Router, stop: CancellationToken) {
+    let line = wire.line.clone();
+    let routes = TowerToHyperService::new(routes);
+    // Layers of axum would make all routes anew for each connection.
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(line.clone());
+        routes.call(request)
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(Wire { stream, line }), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(wire), service);
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
@@ -229,6 +272,20 @@ async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) 
     };
     if let Err(err) = ended {
         tracing::debug!("a connection ended: {err}");
+    }
+}
+
+/// Once a second, and so within one, what was revoked is cut.
+async fn check_passes(net: Arc<Net>) {
+    loop {
+        sleep(CHECK_EVERY).await;
+        if net.passes.is_idle() {
+            continue;
+        }
+        match auth::live(&net.looker).await {
+            Ok(is_live) => net.passes.check(is_live),
+            Err(err) => tracing::debug!("the tokens cannot be read: {err}"),
+        }
     }
 }
 

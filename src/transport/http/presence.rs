@@ -13,8 +13,12 @@ use std::{
     time::Duration,
 };
 
-use rmcp::model::RequestId;
-use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+use rmcp::model::{Implementation, RequestId};
+use tokio::{
+    sync::Notify,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -40,6 +44,8 @@ const SESSIONS: usize = 1_000;
 const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 /// The seat of a member that comes without sessions is kept for so long after its last request.
 const SEAT_KEPT: Duration = Duration::from_secs(5 * 60);
+/// When the server ends, between two looks at whether all have their answers.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// All desks and sessions of this process.
 pub(super) struct Registry {
@@ -47,7 +53,8 @@ pub(super) struct Registry {
     config: Arc<Config>,
     /// All desks use one connection.
     store: SharedStore,
-    stop: CancellationToken,
+    ends: Ends,
+    n_calls: Arc<AtomicUsize>,
     session_idle: Duration,
     seat_kept: Duration,
     state: Mutex<State>,
@@ -55,6 +62,14 @@ pub(super) struct Registry {
     /// Some session is gone for good.
     pub ended: Arc<Notify>,
     last_ticket: AtomicI64,
+}
+
+/// What ends when the server does.
+pub(super) struct Ends {
+    /// Calls that wait are answered.
+    pub calls: CancellationToken,
+    /// Behind that: streams end.
+    pub streams: CancellationToken,
 }
 
 #[derive(Default)]
@@ -74,6 +89,8 @@ struct Member {
 /// A desk at work.
 pub(super) struct Presence {
     pub server: Server,
+    /// Requests under way at all desks.
+    pub n_calls: Arc<AtomicUsize>,
     tends: [JoinHandle<()>; 2],
 }
 
@@ -86,6 +103,8 @@ pub(super) struct Slot {
 pub(super) struct Session {
     pub presence: Arc<Presence>,
     pub caller: Caller,
+    /// What it told of itself when it began.
+    pub client: Option<Implementation>,
     /// Cancelled when it ends.
     pub gone: CancellationToken,
     /// Requests that have no reply yet.
@@ -108,12 +127,14 @@ impl Registry {
     pub(super) fn new(
         workspace: Workspace,
         config: Arc<Config>,
-        stop: CancellationToken,
+        store: SharedStore,
+        ends: Ends,
     ) -> Registry {
         Registry {
             workspace,
-            store: SharedStore::default(),
-            stop,
+            store,
+            ends,
+            n_calls: Arc::default(),
             session_idle: config.hurried(SESSION_IDLE),
             seat_kept: config.hurried(SEAT_KEPT),
             config,
@@ -135,7 +156,7 @@ impl Registry {
 
     /// The desk for a session that begins.
     pub(super) fn begin(&self, caller: &Caller) -> Arc<Presence> {
-        let Some(name) = &caller.0 else {
+        let Some(name) = &caller.name else {
             let agent = Agent { family: "agent".to_owned(), ..Agent::default() };
             let who = Who::Session { agent, wish: None };
             return Arc::new(self.presence(who, Arc::new(Ledger::remote())));
@@ -177,11 +198,11 @@ impl Registry {
             queue,
             ledger,
             config: Arc::clone(&self.config),
-            gone: self.stop.child_token(),
+            gone: self.ends.calls.child_token(),
             listed: Arc::default(),
             told_session: Arc::default(),
         };
-        Presence { server, tends }
+        Presence { server, n_calls: Arc::clone(&self.n_calls), tends }
     }
 
     /// A session has begun.
@@ -190,12 +211,14 @@ impl Registry {
         id: &str,
         presence: Arc<Presence>,
         caller: Caller,
+        client: Option<Implementation>,
         slot: Arc<Slot>,
     ) -> Arc<Session> {
         let session = Arc::new(Session {
-            gone: presence.server.gone.child_token(),
+            gone: self.ends.streams.child_token(),
             presence,
             caller,
+            client,
             calls: Mutex::default(),
             life: Mutex::new(Life { n_open: 0, used_at: Instant::now() }),
             ended: Arc::clone(&self.ended),
@@ -205,7 +228,7 @@ impl Registry {
         session
     }
 
-    /// The session of this id, if it is this caller's.
+    /// The session of this id, if it is this caller's and what let it in is still good.
     pub(super) fn session(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
         self.state().sessions.get(id).filter(|session| session.is_of(caller)).cloned()
     }
@@ -218,11 +241,12 @@ impl Registry {
         }
     }
 
-    /// The sessions whose time is up.
+    /// The sessions whose time is up, or that may not be here any more.
     pub(super) fn idle(&self) -> Vec<String> {
         let is_idle = |session: &Session| {
             let life = session.life();
-            life.n_open == 0 && life.used_at.elapsed() >= self.session_idle
+            let is_idle = life.n_open == 0 && life.used_at.elapsed() >= self.session_idle;
+            is_idle || session.caller.pass.has_ended()
         };
         let state = self.state();
         let idle = state.sessions.iter().filter(|(_, session)| is_idle(session));
@@ -250,6 +274,13 @@ impl Registry {
     pub(super) fn came(&self, name: &MemberName) {
         if let Some(member) = self.state().members.get_mut(&name.key()) {
             member.came_at = Some(Instant::now());
+        }
+    }
+
+    /// Waits until no request is under way.
+    pub(super) async fn answered(&self) {
+        while self.n_calls.load(Ordering::Relaxed) > 0 {
+            sleep(BETWEEN_LOOKS).await;
         }
     }
 
@@ -284,11 +315,12 @@ impl Registry {
 
 impl Session {
     fn is_of(&self, caller: &Caller) -> bool {
-        match (&self.caller.0, &caller.0) {
+        let is_same = match (&self.caller.name, &caller.name) {
             (Some(ours), Some(theirs)) => ours == theirs,
             (None, None) => true,
             _ => false,
-        }
+        };
+        is_same && !self.caller.pass.has_ended()
     }
 
     /// Begins a request or a stream.

@@ -32,7 +32,7 @@ use rmcp::{
 };
 use tokio::{
     sync::mpsc,
-    time::{Instant, Interval, MissedTickBehavior, interval_at},
+    time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
 use super::{
@@ -47,9 +47,19 @@ use super::{
 use crate::error::{Error, Result};
 
 /// A comment in the stream, so that no proxy takes it for dead, and so that we see if it is.
-const PING_EVERY: Duration = Duration::from_secs(15);
-/// Messages on their way, in either direction.
+pub(super) const PING_EVERY: Duration = Duration::from_secs(15);
+/// Messages on their way, in either direction, and requests without a reply: a client that takes no
+/// replies cannot fill the memory with them.
 const WAITING: usize = 64;
+/// Between two looks at whether the client takes its replies.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// The headers of a stream: nobody on the way may keep it, or wait for more of it.
+pub(super) const EVENT_STREAM: [(&str, &str); 3] = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+];
 
 /// The streams that are open.
 #[derive(Clone)]
@@ -95,11 +105,12 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
         Err(err) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
     };
     // Who is known by the address alone is so at the other address, too.
-    let name = caller.0.as_ref().filter(|_| !request.headers().contains_key(header::AUTHORIZATION));
+    let name =
+        caller.name.as_ref().filter(|_| !request.headers().contains_key(header::AUTHORIZATION));
     let name = name.map_or_else(String::new, |name| format!("&name={name}"));
     let hello = format!("event: endpoint\ndata: /messages?sessionId={id}{name}\n\n");
     let presence = registry.begin(&caller);
-    let session = registry.add(&id, Arc::clone(&presence), caller, slot);
+    let session = registry.add(&id, Arc::clone(&presence), caller, None, slot);
     let (incoming, from_client) = mpsc::channel(WAITING);
     let (outgoing, to_client) = mpsc::channel(WAITING);
     let calls = Calls::default();
@@ -132,12 +143,7 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
     let open = session.open();
     let over = Box::pin(gone.cancelled_owned());
     let events = Events { hello: Some(hello), to_client, ping, over, _open: open, _end: end };
-    let headers = [
-        ("content-type", "text/event-stream"),
-        ("cache-control", "no-store"),
-        ("x-accel-buffering", "no"),
-    ];
-    (headers, Body::new(events)).into_response()
+    (EVENT_STREAM, Body::new(events)).into_response()
 }
 
 async fn take(State(streams): State<Streams>, request: Request) -> Response {
@@ -163,6 +169,10 @@ async fn take(State(streams): State<Streams>, request: Request) -> Response {
             return accepted(told.is_ok());
         }
     };
+    if timeout(streams.net.body_time, stream.has_room()).await.is_err() {
+        let text = "this session has too many replies in its stream that it does not take";
+        return refuse(StatusCode::TOO_MANY_REQUESTS, text);
+    }
     stream.note(&mut message, registry);
     accepted(stream.incoming.send(message).await.is_ok())
 }
@@ -181,6 +191,13 @@ impl Streams {
 }
 
 impl Stream {
+    /// Waits until the client has taken enough of its replies to ask for more.
+    async fn has_room(&self) {
+        while self.outgoing.capacity() == 0 || self.session.calls().len() >= WAITING {
+            sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
     fn note(&self, message: &mut ClientJsonRpcMessage, registry: &Registry) {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -313,7 +330,7 @@ impl Drop for End {
 }
 
 /// An id that nobody can guess.
-fn new_id() -> Result<String> {
+pub(super) fn new_id() -> Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)
         .map_err(|err| Error::internal("the system gives no random bytes").source(err))?;

@@ -2,47 +2,48 @@
 //! becomes of the reply.
 
 use std::{
+    convert::Infallible,
     io,
     sync::{Arc, Weak},
 };
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
-    middleware::{self, Next},
-    response::Response,
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::any,
 };
+use futures_util::stream;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, CustomRequest, CustomResult,
-        JsonRpcMessage, ListToolsResult, PaginatedRequestParams, RequestId, ServerConfig,
-        ServerJsonRpcMessage,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
+        ListToolsResult, PaginatedRequestParams, RequestId, ServerConfig, ServerJsonRpcMessage,
     },
     service::RequestContext,
     transport::streamable_http_server::{
-        SessionId, SessionManager, StreamableHttpServerConfig, StreamableHttpService,
-        session::{
-            ServerSseMessage,
-            local::{LocalSessionManager, LocalSessionManagerError},
-        },
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::{Duration, sleep};
 
 use super::{
     super::{
         ledger::Ticket,
+        lines::{self, Parsed},
         mcp::{self, Server},
     },
     Net,
     auth::{self, Caller},
     call::{Call, Reply, Whose},
     guard::refuse,
-    presence::{Presence, Registry, Slot},
+    presence::{Open, Presence, Registry, Session},
+    quick::Quick,
+    sse::{EVENT_STREAM, PING_EVERY, new_id},
     wire::Line,
 };
 use crate::error::Error;
@@ -51,46 +52,58 @@ const SESSION: &str = "mcp-session-id";
 /// How often to look for sessions whose time is up.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// rmcp's services. Sessions are ours: to rmcp, each of their requests stands alone, as those of
+/// 2026-07-28 do. Its own sessions have two tasks and some 100 KB each.
+#[derive(Clone)]
+struct Mcp {
+    net: Arc<Net>,
+    in_session: Service,
+    /// Also refuses what needs a session and has none.
+    alone: Service,
+}
+
+type Service = StreamableHttpService<Door, NeverSessionManager>;
+
 pub(super) fn routes(net: &Arc<Net>) -> Router {
-    let mut local = LocalSessionManager::default();
-    // An open stream keeps a session alive, which rmcp does not see.
-    local.session_config.keep_alive = None;
-    let sessions = Arc::new(Sessions { local, registry: Arc::clone(&net.registry) });
-    tokio::spawn(end_idle(Arc::downgrade(&sessions)));
-    // The guards are in front, of all routes.
-    let config = StreamableHttpServerConfig::default()
-        .with_json_response(true)
-        .disable_allowed_hosts()
-        .disable_allowed_origins()
-        .with_cancellation_token(net.stop.child_token());
-    let service = StreamableHttpService::new(|| Ok::<_, io::Error>(Door), sessions, config);
+    tokio::spawn(end_idle(Arc::downgrade(&net.registry)));
+    let service = |has_sessions: bool| {
+        // The guards are in front, of all routes.
+        let config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            .with_legacy_session_mode(has_sessions)
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_cancellation_token(net.end.child_token());
+        Service::new(|| Ok::<_, io::Error>(Door), Arc::default(), config)
+    };
+    let mcp = Mcp { net: Arc::clone(net), in_session: service(false), alone: service(true) };
     Router::new()
-        .route_service("/mcp", service)
-        .layer(middleware::from_fn_with_state(Arc::clone(net), attend))
+        .route("/mcp", any(attend))
+        .with_state(mcp)
         .layer(middleware::from_fn_with_state(Arc::clone(net), auth::identify))
 }
 
-async fn end_idle(sessions: Weak<Sessions>) {
-    while let Some(sessions) = sessions.upgrade() {
-        for id in sessions.registry.idle() {
-            if let Err(err) = sessions.close_session(&id.into()).await {
-                tracing::debug!("an idle session did not end: {err}");
-            }
+async fn end_idle(registry: Weak<Registry>) {
+    while let Some(registry) = registry.upgrade() {
+        for id in registry.idle() {
+            registry.end(&id);
         }
-        drop(sessions);
+        drop(registry);
         sleep(LOOK_EVERY).await;
     }
 }
 
 /// The outside of a message.
 #[derive(Deserialize)]
-struct Envelope {
+pub(super) struct Envelope {
     #[serde(default)]
-    id: Option<RequestId>,
+    pub jsonrpc: String,
     #[serde(default)]
-    method: String,
+    pub id: Option<RequestId>,
     #[serde(default)]
-    params: serde_json::Value,
+    pub method: String,
+    #[serde(default)]
+    pub params: serde_json::Value,
 }
 
 impl Envelope {
@@ -105,68 +118,151 @@ impl Envelope {
 #[derive(Clone)]
 struct At(Arc<Presence>);
 
-/// A session that begins.
-#[derive(Clone)]
-struct Beginning {
-    presence: Arc<Presence>,
-    slot: Arc<Slot>,
-}
-
-/// The layer: finds the desk, and follows the request until its reply was written.
-async fn attend(State(net): State<Arc<Net>>, request: Request, inner: Next) -> Response {
+/// Finds the desk that a request is for, and follows it until its reply was written.
+async fn attend(State(mcp): State<Mcp>, request: Request) -> Response {
+    let registry = &mcp.net.registry;
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
     };
     let id = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
-    let session = id.as_deref().map(|id| net.registry.session(id, &caller));
-    if let Some(None) = session {
+    let Some(id) = id else { return mcp.without_session(caller, request).await };
+    let Some(session) = registry.session(&id, &caller) else {
         return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
-    }
-    let session = session.flatten();
-    let open = session.as_ref().map(super::presence::Session::open);
-    if request.method() != Method::POST {
-        let ends = request.method() == Method::DELETE;
-        let mut response = inner.run(request).await;
-        if ends && response.status() == StatusCode::ACCEPTED {
-            // It is done, and some clients complain of a 202.
-            *response.status_mut() = StatusCode::NO_CONTENT;
-        }
-        return Reply::watch(response, None, open);
-    }
-    let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, usize::MAX).await else {
-        return refuse(StatusCode::BAD_REQUEST, "the body was cut");
     };
-    // What cannot be read so, rmcp answers.
-    let message = serde_json::from_slice::<Envelope>(&body).ok();
-    let call = match (message, session, open) {
-        (Some(Envelope { id: Some(id), .. }), Some(session), Some(open)) => {
-            let whose = Whose::Session(open, id);
-            Some(call(&net.registry, &session.presence, whose, &mut parts))
+    let open = session.open();
+    if request.method() == Method::GET {
+        return stream(&request, open);
+    }
+    if request.method() == Method::DELETE {
+        registry.end(&id);
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    mcp.in_session(session, open, request).await
+}
+
+impl Mcp {
+    async fn in_session(&self, session: Arc<Session>, open: Open, request: Request) -> Response {
+        let (mut parts, body) = match read(request).await {
+            Ok(read) => read,
+            Err(response) => return *response,
+        };
+        // What cannot be read so, rmcp answers.
+        let message = serde_json::from_slice::<Envelope>(&body).ok();
+        let Some(message) = message else { return self.reply(&self.in_session, parts, body).await };
+        if let Some(id) = message.takes_back()
+            && let Some(ticket) = session.calls().get(&id)
+        {
+            session.presence.server.ledger.cancelled(&ticket.id);
+            ticket.cut.cancel();
         }
-        (Some(message), Some(session), _) => {
-            if let Some(id) = message.takes_back()
-                && let Some(ticket) = session.calls().get(&id)
-            {
-                session.presence.server.ledger.cancelled(&ticket.id);
+        let Some(id) = message.id.clone() else {
+            return self.reply(&self.in_session, parts, body).await;
+        };
+        let quick = Quick::of(&message, &parts.headers, false);
+        let whose = Whose::Session(open, id);
+        let call = call(&self.net.registry, &session.presence, whose, &mut parts);
+        let client = session.client.clone();
+        let answer = async {
+            if let Some(quick) = quick {
+                return quick.run(&call, client).await;
             }
-            None
+            if let Some(client) = client {
+                parts.extensions.insert(client);
+            }
+            self.reply(&self.in_session, parts, body).await
+        };
+        match session.gone.run_until_cancelled(answer).await {
+            Some(response) => Reply::watch(response, call),
+            None if self.net.stop.is_cancelled() => stopping(),
+            None => refuse(StatusCode::NOT_FOUND, "the session has ended; initialize anew"),
         }
-        (Some(message), ..) if message.method == "initialize" => {
-            let Some(slot) = net.registry.slot() else { return full() };
-            let presence = net.registry.begin(&caller);
-            parts.extensions.insert(Beginning { presence, slot });
-            None
+    }
+
+    async fn without_session(&self, caller: Caller, request: Request) -> Response {
+        if request.method() != Method::POST {
+            return self.alone.handle(request).await.map(Body::new);
         }
-        (Some(message), ..) if message.id.is_some() => caller.0.map(|name| {
-            let presence = net.registry.member(&name, true);
-            let whose = Whose::Member(Arc::clone(&net.registry), name);
-            call(&net.registry, &presence, whose, &mut parts)
-        }),
-        _ => None,
-    };
-    let response = inner.run(Request::from_parts(parts, Body::from(body))).await;
-    Reply::watch(response, call, None)
+        let (mut parts, body) = match read(request).await {
+            Ok(read) => read,
+            Err(response) => return *response,
+        };
+        let message = serde_json::from_slice::<Envelope>(&body).ok();
+        let Some(message) = message.filter(|message| message.id.is_some()) else {
+            return self.reply(&self.alone, parts, body).await;
+        };
+        if message.method == "initialize" {
+            return self.begin(caller, message, parts, body).await;
+        }
+        let Some(name) = caller.name else { return self.reply(&self.alone, parts, body).await };
+        let registry = &self.net.registry;
+        let quick = Quick::of(&message, &parts.headers, true);
+        let presence = registry.member(&name, true);
+        let whose = Whose::Member(Arc::clone(registry), name);
+        let call = call(registry, &presence, whose, &mut parts);
+        let response = match quick {
+            Some(quick) => quick.run(&call, None).await,
+            None => self.reply(&self.alone, parts, body).await,
+        };
+        Reply::watch(response, call)
+    }
+
+    /// A session begins, if rmcp takes the handshake.
+    async fn begin(
+        &self,
+        caller: Caller,
+        message: Envelope,
+        parts: Parts,
+        body: Bytes,
+    ) -> Response {
+        let registry = &self.net.registry;
+        let Some(slot) = registry.slot() else { return full() };
+        let response = self.reply(&self.in_session, parts, body).await;
+        if response.status() != StatusCode::OK {
+            return response;
+        }
+        let (mut parts, body) = response.into_parts();
+        let Ok(body) = to_bytes(Body::new(body), usize::MAX).await else {
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the handshake was cut");
+        };
+        let is_taken = serde_json::from_slice::<serde_json::Value>(&body)
+            .is_ok_and(|reply| reply.get("result").is_some());
+        if is_taken {
+            let id = match new_id() {
+                Ok(id) => id,
+                Err(err) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
+            };
+            let Ok(shown) = HeaderValue::from_str(&id) else {
+                return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the id is none");
+            };
+            let client = message.params.get("clientInfo").cloned();
+            let client = client.and_then(|client| serde_json::from_value(client).ok());
+            registry.add(&id, registry.begin(&caller), caller, client, slot);
+            parts.headers.insert(SESSION, shown);
+        }
+        Response::from_parts(parts, Body::from(body))
+    }
+
+    /// What rmcp answers.
+    async fn reply(&self, service: &Service, parts: Parts, body: Bytes) -> Response {
+        let request = Request::from_parts(parts, Body::from(body.clone()));
+        let response = service.handle(request).await.map(Body::new);
+        match response.status() {
+            // That it claims to be JSON is known: it is no message.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&body).unwrap_or(response),
+            // What ends under a request is a fault of the server's to rmcp.
+            status if status.is_server_error() && self.net.stop.is_cancelled() => stopping(),
+            _ => response,
+        }
+    }
+}
+
+/// The request with its body, which is there already.
+async fn read(request: Request) -> Result<(Parts, Bytes), Box<Response>> {
+    let (parts, body) = request.into_parts();
+    match to_bytes(body, usize::MAX).await {
+        Ok(body) => Ok((parts, body)),
+        Err(_) => Err(Box::new(refuse(StatusCode::BAD_REQUEST, "the body was cut"))),
+    }
 }
 
 /// A request begins; at which desk, and by which ticket, goes with it to the handler.
@@ -175,6 +271,40 @@ fn call(registry: &Registry, presence: &Arc<Presence>, whose: Whose, parts: &mut
     parts.extensions.insert(ticket.clone());
     parts.extensions.insert(At(Arc::clone(presence)));
     Call::begin(presence, ticket, whose).over(parts.extensions.get::<Line>())
+}
+
+/// The stream of a session, for what a server says unasked. Ours says nothing; it shows that both
+/// sides are there, and keeps the session from being idle.
+fn stream(request: &Request, open: Open) -> Response {
+    let accepts = request.headers().get_all(header::ACCEPT).iter();
+    let mut accepts = accepts.filter_map(|kinds| kinds.to_str().ok());
+    if !accepts.any(|kinds| kinds.contains("text/event-stream") || kinds.contains("*/*")) {
+        return refuse(StatusCode::NOT_ACCEPTABLE, "a stream is `Accept: text/event-stream`");
+    }
+    let pings = stream::unfold((open, Duration::ZERO), |(open, pause)| async move {
+        open.session().gone.run_until_cancelled(sleep(pause)).await?;
+        Some((Ok::<_, Infallible>(": here\n\n"), (open, PING_EVERY)))
+    });
+    (EVENT_STREAM, Body::from_stream(pings)).into_response()
+}
+
+/// The answer to a body that is no message, as JSON-RPC has it.
+fn unreadable(body: &[u8]) -> Option<Response> {
+    let (id, error) = match lines::parse(body) {
+        Parsed::Message(_) => return None,
+        Parsed::Refused(id, error) => (id, error),
+        Parsed::Nothing if serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
+            (None, ErrorData::invalid_request("Invalid request", None))
+        }
+        Parsed::Nothing => (None, ErrorData::parse_error("the body is not JSON", None)),
+    };
+    let message = serde_json::to_string(&ServerJsonRpcMessage::error(error, id)).ok()?;
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Some((StatusCode::BAD_REQUEST, kind, message).into_response())
+}
+
+fn stopping() -> Response {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is being stopped")
 }
 
 /// There are too many sessions.
@@ -188,92 +318,7 @@ pub(super) fn full() -> Response {
     response
 }
 
-/// rmcp's sessions, and ours beside them.
-struct Sessions {
-    local: LocalSessionManager,
-    registry: Arc<Registry>,
-}
-
-type Stream<T> = Result<T, LocalSessionManagerError>;
-
-impl SessionManager for Sessions {
-    type Error = LocalSessionManagerError;
-    type Transport = <LocalSessionManager as SessionManager>::Transport;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        self.local.create_session().await
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        let begins = match &message {
-            JsonRpcMessage::Request(request) => {
-                let extensions = rmcp::model::GetExtensions::extensions(&request.request);
-                extensions.get::<Parts>().and_then(|parts| {
-                    let beginning = parts.extensions.get::<Beginning>()?.clone();
-                    Some((beginning, parts.extensions.get::<Caller>()?.clone()))
-                })
-            }
-            _ => None,
-        };
-        let Some((Beginning { presence, slot }, caller)) = begins else {
-            // Nothing that the layer has not seen becomes a session: it would count nowhere.
-            self.local.close_session(id).await?;
-            return Err(LocalSessionManagerError::SessionNotFound(id.clone()));
-        };
-        let initialized = self.local.initialize_session(id, message).await?;
-        if matches!(initialized, JsonRpcMessage::Response(_)) {
-            self.registry.add(id, presence, caller, slot);
-        }
-        Ok(initialized)
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.local.has_session(id).await
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.registry.end(id);
-        self.local.close_session(id).await
-    }
-
-    async fn create_stream(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Stream<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
-        self.local.create_stream(id, message).await
-    }
-
-    async fn accept_message(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<(), Self::Error> {
-        self.local.accept_message(id, message).await
-    }
-
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Stream<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
-        self.local.create_standalone_stream(id).await
-    }
-
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Stream<impl futures_core::Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
-        self.local.resume(id, last_event_id).await
-    }
-}
-
-/// What rmcp makes anew for each session and each request without one: the desk comes with the
-/// request.
+/// What rmcp makes anew for each request: the desk comes with it.
 #[derive(Clone)]
 struct Door;
 
@@ -283,6 +328,9 @@ impl Door {
         let parts = context.extensions.get::<Parts>()?;
         let At(presence) = parts.extensions.get::<At>()?.clone();
         let ticket = parts.extensions.get::<Ticket>()?.clone();
+        if let Some(client) = parts.extensions.get::<Implementation>().cloned() {
+            context.extensions.insert(client);
+        }
         context.extensions.insert(ticket);
         Some(presence.server.clone())
     }

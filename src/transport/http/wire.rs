@@ -5,13 +5,15 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use rmcp::model::RequestId;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    time::{Sleep, sleep},
 };
 
 use super::presence::Presence;
@@ -41,11 +43,37 @@ impl Line {
 
 /// The bytes of a connection.
 pub(super) struct Wire {
-    pub stream: TcpStream,
+    stream: TcpStream,
     pub line: Line,
+    /// A client that takes nothing for so long is as good as gone.
+    patience: Duration,
+    /// Until then, while it takes nothing.
+    stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl Wire {
+    pub(super) fn new(stream: TcpStream, patience: Duration) -> Wire {
+        Wire { stream, line: Line::default(), patience, stuck: None }
+    }
+
+    /// What became of a write, in time.
+    fn in_time(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let polled = if polled.is_ready() {
+            self.stuck = None;
+            polled
+        } else {
+            let patience = self.patience;
+            let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
+            ready!(stuck.as_mut().poll(context));
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        };
+        self.watched(polled)
+    }
+
     fn watched<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(err)) = &polled {
             tracing::debug!("a connection broke: {err}");
@@ -73,7 +101,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watched(polled)
+        self.in_time(polled, context)
     }
 
     fn poll_write_vectored(
@@ -82,7 +110,7 @@ impl AsyncWrite for Wire {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watched(polled)
+        self.in_time(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {

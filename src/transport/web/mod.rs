@@ -157,8 +157,8 @@ impl Page {
     }
 
     /// Looks at the table; `None` where there is none.
-    async fn look<T>(&self, f: impl FnOnce(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
-        self.queue.desk().await.look(|cx| f(cx))
+    async fn look<T>(&self, mut f: impl FnMut(&Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+        self.queue.look(|cx| f(cx)).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The smallest honest HTTP/1.1 client, and a server on the network for it.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     thread,
     time::{Duration, Instant},
@@ -34,7 +34,8 @@ impl Server {
 
     #[track_caller]
     pub(crate) fn start(table: &Table, args: &[&str]) -> Server {
-        let args = [&["serve", "--port", "0"], args].concat();
+        let port: &[&str] = if args.contains(&"--port") { &[] } else { &["--port", "0"] };
+        let args = [&["serve"], port, args].concat();
         let env: Vec<(&str, &str)> =
             table.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut process = Agent::spawn(program(), &args, table.path(), &env);
@@ -123,6 +124,16 @@ impl Client {
     /// Sends a request and leaves the connection open.
     #[track_caller]
     pub(crate) fn open(&self, method: &str, more: &[(&str, &str)], body: &str) -> TcpStream {
+        self.try_open(method, more, body).unwrap()
+    }
+
+    /// As [`Client::open`], where perhaps nobody listens any more.
+    pub(crate) fn try_open(
+        &self,
+        method: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<TcpStream> {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         let mut add = |name: &str, value: &str| {
             head.extend([name, ": ", value, "\r\n"]);
@@ -151,11 +162,11 @@ impl Client {
             add("Mcp-Session-Id", session);
         }
         head.push_str("\r\n");
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         // A server that refuses a body does not read all of it.
         stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok();
-        stream
+        Ok(stream)
     }
 
     #[track_caller]
@@ -190,10 +201,15 @@ impl Client {
     /// As [`Client::call`], without waiting for the reply.
     #[track_caller]
     pub(crate) fn open_call(&mut self, tool: &str, arguments: Value) -> TcpStream {
+        self.try_open_call(tool, arguments).unwrap()
+    }
+
+    /// As [`Client::open_call`], where perhaps nobody listens any more.
+    pub(crate) fn try_open_call(&mut self, tool: &str, arguments: Value) -> io::Result<TcpStream> {
         self.last_id += 1;
         let mut message = call(self.last_id, tool, arguments);
         if self.session.is_some() {
-            return self.open("POST", &[], &message.to_string());
+            return self.try_open("POST", &[], &message.to_string());
         }
         message["params"]["_meta"] = meta();
         let more = [
@@ -201,7 +217,7 @@ impl Client {
             ("Mcp-Method", "tools/call"),
             ("Mcp-Name", tool),
         ];
-        self.open("POST", &more, &message.to_string())
+        self.try_open("POST", &more, &message.to_string())
     }
 
     /// A request of MCP 2026-07-28 without parameters of its own.
