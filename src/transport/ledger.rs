@@ -144,11 +144,15 @@ impl Ledger {
         }
     }
 
-    pub(super) fn sending(&self, id: &RequestId) {
+    /// The reply to this request is about to be written. `false`: it was cancelled.
+    pub(super) fn sending(&self, id: &RequestId) -> bool {
         let mut state = self.state();
-        if let Some(handing) = state.open.remove(id).flatten() {
+        let carried = state.open.remove(id);
+        let is_open = carried.is_some();
+        if let Some(handing) = carried.flatten() {
             state.sending.insert(id.clone(), handing);
         }
+        is_open
     }
 
     pub(super) fn sent(&self, id: &RequestId, arrived: bool) {

@@ -26,7 +26,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ledger::Ledger, surrogates};
+use super::{direct::Direct, ledger::Ledger, mcp::Server, surrogates};
+use crate::fault;
 
 /// Longer lines are refused: no text that a tool takes comes near it.
 const LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -36,8 +37,9 @@ const READ_BYTES: usize = 8 * 1024;
 /// The transport. `R` and `W` are the client's ends.
 pub(super) struct Lines<R, W> {
     reader: R,
-    /// `None` once closed. Held while a line is written, so that no other one gets between.
-    writer: Arc<Mutex<Option<W>>>,
+    outlet: Outlet<W>,
+    /// Has the first look at each line.
+    direct: Option<Direct<W>>,
     /// Counts the reads.
     ledger: Arc<Ledger>,
     /// Cancelled when the client has closed its end.
@@ -50,6 +52,49 @@ pub(super) struct Lines<R, W> {
     is_skipping: bool,
 }
 
+/// Where replies go.
+pub(super) struct Outlet<W> {
+    /// `None` once closed. Held while a line is written, so that no other one gets between.
+    writer: Arc<Mutex<Option<W>>>,
+    ledger: Arc<Ledger>,
+}
+
+impl<W> Clone for Outlet<W> {
+    fn clone(&self) -> Outlet<W> {
+        Outlet { writer: Arc::clone(&self.writer), ledger: Arc::clone(&self.ledger) }
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Outlet<W> {
+    /// Writes a line, whole. May be dropped only with the program.
+    async fn write(self, line: io::Result<Vec<u8>>) -> io::Result<()> {
+        let line = line?;
+        let mut writer = self.writer.lock().await;
+        let Some(writer) = writer.as_mut() else { return Err(io::ErrorKind::NotConnected.into()) };
+        writer.write_all(&line).await?;
+        writer.flush().await
+    }
+
+    /// Writes the reply to a request that rmcp does not know of, and writes in the ledger what
+    /// becomes of it. Who cancelled the request is not answered.
+    pub(super) async fn answer(self, id: &RequestId, line: serde_json::Result<Vec<u8>>) {
+        let ledger = Arc::clone(&self.ledger);
+        if !ledger.sending(id) {
+            return;
+        }
+        let ended = |mut line: Vec<u8>| {
+            line.push(b'\n');
+            line
+        };
+        let sent = self.write(line.map(ended).map_err(io::Error::from)).await;
+        if let Err(err) = &sent {
+            tracing::debug!("a reply could not be written: {err}");
+        }
+        ledger.sent(id, sent.is_ok());
+        fault::point("after_reply");
+    }
+}
+
 impl<R, W> Lines<R, W>
 where
     R: AsyncRead + Send + Unpin,
@@ -58,13 +103,23 @@ where
     pub(super) fn new(reader: R, writer: W, ledger: Arc<Ledger>, gone: CancellationToken) -> Self {
         Lines {
             reader,
-            writer: Arc::new(Mutex::new(Some(writer))),
+            outlet: Outlet {
+                writer: Arc::new(Mutex::new(Some(writer))),
+                ledger: Arc::clone(&ledger),
+            },
+            direct: None,
             ledger,
             gone,
             buffer: Vec::with_capacity(READ_BYTES),
             n_searched: 0,
             is_skipping: false,
         }
+    }
+
+    /// With calls of the server's tools that go past rmcp.
+    pub(super) fn with_direct(mut self, server: Server) -> Self {
+        self.direct = Some(Direct::new(server, self.outlet.clone()));
+        self
     }
 
     /// Reads on until the buffer begins with a whole line; its length, or `None` at the end. The
@@ -110,7 +165,7 @@ where
         tracing::debug!("refused a message: {}", error.message);
         let line = line(&JsonRpcMessage::error(error, id));
         // `receive` may be dropped at any time, and half of a line must not be written.
-        tokio::spawn(write(Arc::clone(&self.writer), line));
+        tokio::spawn(self.outlet.clone().write(line));
     }
 }
 
@@ -125,16 +180,24 @@ where
         &mut self,
         item: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        write(Arc::clone(&self.writer), line(&item))
+        self.outlet.clone().write(line(&item))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            let n_bytes = self.line().await?;
+            let Some(n_bytes) = self.line().await else {
+                // rmcp ends with its own calls, and does not know of these.
+                if let Some(direct) = &self.direct {
+                    direct.finish().await;
+                }
+                return None;
+            };
             let parsed = if self.is_skipping {
                 Parsed::Nothing
             } else {
-                parse(self.buffer.get(..n_bytes).unwrap_or_default())
+                let line = self.buffer.get(..n_bytes).unwrap_or_default();
+                let takes = |line: &[u8]| self.direct.as_ref().is_some_and(|it| it.takes(line));
+                parse_unless(line, takes)
             };
             self.is_skipping = false;
             self.take(n_bytes);
@@ -147,7 +210,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        drop(self.writer.lock().await.take());
+        drop(self.outlet.writer.lock().await.take());
         Ok(())
     }
 }
@@ -156,17 +219,6 @@ fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)
-}
-
-async fn write<W>(writer: Arc<Mutex<Option<W>>>, line: io::Result<Vec<u8>>) -> io::Result<()>
-where
-    W: AsyncWrite + Unpin,
-{
-    let line = line?;
-    let mut writer = writer.lock().await;
-    let Some(writer) = writer.as_mut() else { return Err(io::ErrorKind::NotConnected.into()) };
-    writer.write_all(&line).await?;
-    writer.flush().await
 }
 
 /// What a line turned out to be.
@@ -178,13 +230,22 @@ pub(super) enum Parsed {
     Refused(Option<RequestId>, ErrorData),
 }
 
+#[cfg(feature = "http")]
 pub(super) fn parse(line: &[u8]) -> Parsed {
+    parse_unless(line, |_| false)
+}
+
+/// Nothing, where `takes` takes the line.
+fn parse_unless(line: &[u8], takes: impl FnOnce(&[u8]) -> bool) -> Parsed {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.is_empty() {
         return Parsed::Nothing;
     }
     let line = surrogates::mend(line);
+    if takes(&line) {
+        return Parsed::Nothing;
+    }
     if let Ok(JsonRpcRequest { id, request, .. }) =
         serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(&line)
     {

@@ -6,7 +6,7 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,10 +18,11 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
         CustomResult, ErrorCode, Implementation, JsonObject, ListToolsResult, MetaObject,
         PaginatedRequestParams, RequestId, RequestMetaObject, ServerCapabilities, ServerConfig,
-        Tool, ToolAnnotations,
+        ServerJsonRpcMessage, Tool, ToolAnnotations,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext},
 };
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -56,6 +57,8 @@ pub(super) struct Server {
     pub listed: Arc<AtomicBool>,
     /// The client's id of the session, as its last hook told it.
     pub told_session: Arc<Mutex<Option<String>>>,
+    /// Who the client is, from the end of a handshake on.
+    pub client: Arc<OnceLock<Implementation>>,
 }
 
 impl ServerHandler for Server {
@@ -103,6 +106,12 @@ impl ServerHandler for Server {
             .unwrap_or_else(|err| Job::refusing(entry, &err));
         let answer = self.answer(&job, &context).await;
         told(entry, answer).map(|told| result(told).into())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Some(info) = context.peer.peer_info() {
+            self.client.get_or_init(|| info.client_info.clone());
+        }
     }
 
     /// A known method whose parameters have the wrong shape lands here, too; rmcp's own answer
@@ -341,6 +350,49 @@ impl Told {
     fn failure(err: &Error) -> Told {
         Told { text: format!("error: {}", err.explain()), is_error: true }
     }
+}
+
+/// The reply to a call as JSON, without a line end. `result_type`: since MCP 2026-07-28 a result says
+/// that it is `complete`.
+///
+/// # Errors
+/// None that is known: all of it is text.
+pub(super) fn reply(
+    id: RequestId,
+    told: Result<Told, ErrorData>,
+    result_type: Option<&'static str>,
+) -> serde_json::Result<Vec<u8>> {
+    let Told { text, is_error } = match told {
+        Ok(told) => told,
+        Err(err) => return serde_json::to_vec(&ServerJsonRpcMessage::error(err, Some(id))),
+    };
+    let content = [Text { kind: "text", text: &text }];
+    let result = Outcome { result_type, content, is_error };
+    serde_json::to_vec(&Reply { jsonrpc: "2.0", id, result })
+}
+
+#[derive(Serialize)]
+struct Reply<'a> {
+    jsonrpc: &'static str,
+    id: RequestId,
+    result: Outcome<'a>,
+}
+
+/// A result of `tools/call`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    content: [Text<'a>; 1],
+    is_error: bool,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
 }
 
 fn result(Told { text, is_error }: Told) -> CallToolResult {

@@ -4,6 +4,7 @@
 //! The event loop has one thread, and the table's connection lives on it. Only this folder imports
 //! rmcp and axum.
 
+mod direct;
 pub mod hook;
 #[cfg(feature = "http")]
 pub mod http;

@@ -51,9 +51,11 @@ async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
         gone: gone.clone(),
         listed: Arc::default(),
         told_session: Arc::default(),
+        client: Arc::default(),
     };
     let (reader, writer) = streams();
-    let inner = Lines::new(reader, writer, Arc::clone(&ledger), gone.clone());
+    let inner =
+        Lines::new(reader, writer, Arc::clone(&ledger), gone.clone()).with_direct(server.clone());
     let transport = Watched { inner, ledger: Arc::clone(&ledger) };
 
     let give_back = tokio::spawn(give_back(Arc::clone(&queue), Arc::clone(&ledger)));

@@ -201,6 +201,7 @@ impl Registry {
             gone: self.ends.calls.child_token(),
             listed: Arc::default(),
             told_session: Arc::default(),
+            client: Arc::default(),
         };
         Presence { server, n_calls: Arc::clone(&self.n_calls), tends }
     }

@@ -6,8 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use rmcp::model::{Implementation, JsonObject, RequestId, ServerJsonRpcMessage};
-use serde::Serialize;
+use rmcp::model::{Implementation, JsonObject, RequestId};
 use serde_json::Value;
 
 use super::{super::mcp, call::Call, guard::refuse, streamable::Envelope};
@@ -65,48 +64,13 @@ impl Quick {
         let by_request = || serde_json::from_value(meta.get(CLIENT)?.clone()).ok();
         let agent: Agent = server.agent_of(client.or_else(by_request), &meta);
         let answer = server.at_once(&job, call.ticket(), &agent).await;
-        let body = match mcp::told(job.entry, answer) {
-            Ok(told) => serde_json::to_string(&Reply {
-                jsonrpc: "2.0",
-                id,
-                result: Outcome {
-                    result_type: is_stateless.then_some("complete"),
-                    content: [Text { kind: "text", text: &told.text }],
-                    is_error: told.is_error,
-                },
-            }),
-            Err(err) => serde_json::to_string(&ServerJsonRpcMessage::error(err, Some(id))),
-        };
+        let told = mcp::told(job.entry, answer);
+        let body = mcp::reply(id, told, is_stateless.then_some("complete"));
         match body {
             Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
             Err(err) => refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Reply<'a> {
-    jsonrpc: &'static str,
-    id: RequestId,
-    result: Outcome<'a>,
-}
-
-/// A result of `tools/call`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
-    /// Since 2026-07-28.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
-    content: [Text<'a>; 1],
-    is_error: bool,
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
 }
 
 /// Whether a request in a session is as the protocol has it.
