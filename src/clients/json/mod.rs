@@ -18,8 +18,10 @@ pub(super) use self::doc::Doc;
 use self::doc::{LENIENT, fault, is_comment};
 use super::span::{self, Fault};
 
+pub(crate) mod allow;
 mod doc;
 pub(crate) mod hooks;
+mod nest;
 pub(crate) mod server;
 mod snippet;
 
@@ -37,11 +39,15 @@ pub(super) fn is_bare(text: &str, keys: &[&str]) -> bool {
         })
 }
 
-/// Whether a text is JSON to the letter, comments aside where they are allowed.
-pub(super) fn strict(text: &str, comments: bool) -> Result<(), Fault> {
+/// Whether a text is JSON to the letter, but for comments and trailing commas where they are
+/// allowed.
+pub(super) fn strict(text: &str, comments: bool, trailing_commas: bool) -> Result<(), Fault> {
     let body = span::split_bom(text).1;
-    let options =
-        ParseOptions { allow_comments: comments, allow_trailing_commas: false, ..LENIENT };
+    let options = ParseOptions {
+        allow_comments: comments,
+        allow_trailing_commas: trailing_commas,
+        ..LENIENT
+    };
     parse_to_ast(body, &CollectOptions::default(), &options)
         .map(drop)
         .map_err(|err| fault(body, &err))
