@@ -207,7 +207,8 @@ const OPENCODE: Client = Client {
 };
 
 /// Source: tried with Copilot CLI 1.0.102. It takes a server from `.mcp.json` rather than one of
-/// that name from `.github/mcp.json`, and has permissions in no file of a project.
+/// that name from `.github/mcp.json`, and has permissions in no file of a project. It reads Claude
+/// Code's settings too, and says that it does not know such hooks.
 const COPILOT: Client = Client {
     name: "copilot",
     title: "Copilot CLI",
@@ -219,7 +220,8 @@ const COPILOT: Client = Client {
     }],
     signs: &[".github/mcp.json", ".github/copilot"],
     next: "start `copilot` here and trust the folder; `copilot mcp list` then shows `team-table`",
-    next_hooks: NO_HOOKS,
+    next_hooks: "no hooks of team-table are known for it; of Claude Code's in \
+                 `.claude/settings.json` it says that it cannot load them",
     next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: start it with `copilot --allow-tool=team-table`",
     tried: Some(Tried {

@@ -18,10 +18,10 @@ pub(super) fn parse(url: &str, token_env: Option<&str>) -> Result<Network> {
         check_variable(name)?;
     }
     let parts = Parts::of(url)?;
-    let asked = parts.query.map(|query| named(query, url)).transpose()?;
+    let asked = parts.query.map(named).transpose()?;
     match token_env {
         Some(_) if asked.is_some() => {
-            return Err(Error::usage(format!("`{url}` names a member, and so does a token"))
+            return Err(Error::usage("`--url` names a member, and so does a token")
                 .hint("leave `?name=` away: the token says which member it is"));
         }
         None if !parts.is_loopback() => {
@@ -49,7 +49,8 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn of(url: &'a str) -> Result<Parts<'a>> {
         const RIGHT: &str = "such as http://127.0.0.1:8741/mcp";
-        let wrong = |what: &str| Error::usage(format!("`--url {url}` {what}")).hint(RIGHT);
+        let shown = url.split(['?', '#']).next().unwrap_or(url).escape_debug();
+        let wrong = |what: &str| Error::usage(format!("`--url {shown}` {what}")).hint(RIGHT);
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(Error::usage("`--url` has no `http://` or `https://`").hint(RIGHT));
         };
@@ -70,12 +71,12 @@ impl<'a> Parts<'a> {
         if rest.contains('#') {
             return Err(wrong("has a part behind `#`, which no server is told"));
         }
+        if rest.split_once('?').is_some_and(|(_, query)| query.contains(token::PREFIX)) {
+            return Err(Error::usage("`--url` holds a token, which a file would show")
+                .hint("put it into a variable, and name that with --token-env"));
+        }
         if !url.chars().all(|char| char.is_ascii_graphic() && !"\"\\<>^`{|}$".contains(char)) {
-            let shown = url.escape_debug();
-            return Err(Error::usage(format!(
-                "`--url {shown}` has a space or another character that no address has"
-            ))
-            .hint(RIGHT));
+            return Err(wrong("has a space or another character that no address has"));
         }
         let (host, port) = split_port(authority);
         let is_host = match host.strip_prefix('[') {
@@ -90,10 +91,8 @@ impl<'a> Parts<'a> {
         }
         if !is_endpoint(url) {
             let base = url.get(..url.len() - rest.len()).unwrap_or_default();
-            return Err(Error::usage(format!(
-                "`--url {url}` leads to no address of team-table: that ends in /mcp, or in /sse"
-            ))
-            .hint(format!("perhaps {base}/mcp")));
+            return Err(wrong("leads to no address of team-table: that ends in /mcp, or in /sse")
+                .hint(format!("perhaps {base}/mcp")));
         }
         Ok(Parts { host, query: rest.split_once('?').map(|(_, query)| query) })
     }
@@ -123,16 +122,16 @@ fn is_host_name(host: &str) -> bool {
 }
 
 /// The name in a query, which may hold nothing else.
-fn named(query: &str, url: &str) -> Result<MemberName> {
+fn named(query: &str) -> Result<MemberName> {
     let Some(name) = query.strip_prefix("name=").filter(|name| !name.contains('&')) else {
-        return Err(Error::usage(format!("`--url {url}` asks for more than a name: `?{query}`"))
+        return Err(Error::usage("`--url` has more than a name behind its `?`")
             .hint("all that may stand there is `?name=NAME`"));
     };
     MemberName::parse(name).map_err(|err| err.in_usage("--url"))
 }
 
 fn check_variable(name: &str) -> Result<()> {
-    if name.contains(token::PREFIX) {
+    if name.starts_with(token::PREFIX) || (name.contains(token::PREFIX) && !is_variable(name)) {
         return Err(Error::usage("`--token-env` wants the name of a variable, got a token")
             .hint("put the token into a variable, as in `export ADA_TOKEN=...`, and name that"));
     }
@@ -185,6 +184,7 @@ mod tests {
         check("http://127.0.0.1/mcp#a", None, "behind `#`", right);
         check("http://127.0.0.1/m cp", None, "a space", right);
         check("http://127.0.0.1/mcp\n", None, "\\n", right);
+        assert!(parse(right, Some("matt_token")).is_ok());
         check("http://127.0.0.1/é/mcp", None, "character", right);
         check("http://${H}/mcp", None, "character", right);
         check("http:///mcp", None, "names no host", right);
@@ -195,12 +195,17 @@ mod tests {
         check("http://127.0.0.1:8741", None, "ends in /mcp", right);
         check("http://127.0.0.1:8741/", None, "ends in /mcp", right);
         check("http://127.0.0.1:8741/mcp/", None, "ends in /mcp", right);
-        check("http://127.0.0.1/mcp?name=a&x=1", None, "more than a name", "?name=NAME");
-        check("http://127.0.0.1/mcp?", None, "more than a name", "?name=NAME");
+        check("http://127.0.0.1/mcp?name=a&x=1", None, "more than a name", "`?name=NAME`");
+        check("http://127.0.0.1/mcp?", None, "more than a name", "`?name=NAME`");
         check("http://127.0.0.1/mcp?name=human", None, "human", "");
         check("http://127.0.0.1/mcp?name=a", Some("A"), "names a member", "leave `?name=`");
         check("https://h/mcp", None, "another machine", "token add");
         check("http://0.0.0.0:8741/mcp", None, "another machine", "token add");
+        check("http://127.0.0.1/mcp?token=tt_secret", None, "holds a token", "--token-env");
+        check("http://127.0.0.1/mcp?name=tt_secret", None, "holds a token", "--token-env");
+        check("http://127.0.0.1/mcp?x=secret", None, "more than a name", "`?name=NAME`");
+        check("http://127.0.0.1/m cp?x=secret", None, "a space", right);
+        check("http://127.0.0.1/mcp#secret", None, "behind `#`", right);
         check(right, Some("tt_secret"), "got a token", "export");
         check(right, Some("Bearer tt_secret"), "got a token", "export");
         check(right, Some("${ADA}"), "got `${ADA}`", "the name alone: ADA");

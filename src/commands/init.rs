@@ -200,7 +200,7 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
     };
     say(cx.talk, &done)?;
     let next = match &job.server {
-        Some(server) => next::after_setup(cx, &job.clients.clients, extras, server, &plan),
+        Some(server) => next::after_setup(cx, &job.clients.clients, args, extras, server, &plan),
         None => next::after_removal(&plan),
     };
     say(cx.talk, &next)

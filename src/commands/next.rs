@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{init::Setup, plan::Plan};
+use super::{
+    init::{Args, Setup},
+    plan::Plan,
+};
 use crate::{
     clients::{self, Client, Extras, Link, Network, Server},
     platform,
@@ -12,6 +15,7 @@ use crate::{
 pub(super) fn after_setup(
     cx: &Setup<'_>,
     clients: &[&'static Client],
+    args: &Args,
     extras: Extras,
     server: &Server,
     plan: &Plan,
@@ -22,7 +26,9 @@ pub(super) fn after_setup(
     }
     for client in clients {
         steps.push(format!("{client}: {}", client.next));
-        if extras.hooks {
+        let is_called = matches!(server.link, Link::Network(_));
+        let starts_us = client.files.iter().any(|file| file.has_commands(extras));
+        if extras.hooks && !(is_called && starts_us) {
             steps.push(format!("{client}, hooks: {}", client.next_hooks));
         }
         if extras.wake {
@@ -42,7 +48,7 @@ pub(super) fn after_setup(
         .collect();
     files.dedup();
     let files = listed(&files);
-    let again = again(extras, server);
+    let again = again(args, extras, server);
     if let Some(command) = &plan.local {
         steps.push(format!(
             "the command is `{command}`, as PATH does not lead to this program: put it there and \
@@ -89,10 +95,13 @@ fn network_steps(network: &Network) -> Vec<String> {
 }
 
 /// The command that does the same elsewhere.
-fn again(extras: Extras, server: &Server) -> String {
+fn again(args: &Args, extras: Extras, server: &Server) -> String {
     let with = [(extras.hooks, "hooks"), (extras.wake, "wake"), (extras.allow, "allow")];
     let with: Vec<&str> = with.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
     let mut command = "team-table init".to_owned();
+    if !args.client.is_empty() {
+        command.extend([" --client ", &args.client.join(",")]);
+    }
     if !with.is_empty() {
         command.extend([" --with ", &with.join(",")]);
     }

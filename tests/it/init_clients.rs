@@ -86,6 +86,19 @@ fn who_else_reads_a_file_is_said() {
     assert!(!desk.init().talk.contains(" too\n"));
 }
 
+/// opencode writes that into each file that it reads.
+#[test]
+fn a_schema_in_a_file_of_ours_is_nobodys() {
+    let desk = Desk::new();
+    desk.run(&only("opencode", Args::default())).unwrap();
+    let schema = "{\n  \"$schema\": \"https://opencode.ai/config.json\",";
+    let text = desk.text("opencode.json").replacen('{', schema, 1);
+    write(&desk.at("opencode.json"), &text);
+    assert_eq!(desk.run(&only("opencode", Args::default())).unwrap().out, "");
+    desk.remove();
+    assert_same(&desk.tree(), &Tree::new(), "removed");
+}
+
 #[test]
 fn a_broken_file_of_a_client_without_our_entry_stands_in_no_removals_way() {
     let desk = Desk::new();

@@ -40,6 +40,9 @@ mod http;
 mod init;
 // Which clients it sets up, and files that are none.
 mod init_clients;
+// What `doctor` says of them.
+#[cfg(unix)]
+mod init_doctor;
 // What `init --with` does to them.
 mod init_hooks;
 // Several `init` at once, and a person's edits meanwhile.

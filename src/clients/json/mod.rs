@@ -12,7 +12,7 @@
 //!
 //! Whatever stood between two brackets stays behind what is put between them.
 
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ast::Object, parse_to_ast};
 
 pub(super) use self::doc::Doc;
 use self::doc::{LENIENT, fault, is_comment};
@@ -25,7 +25,8 @@ mod nest;
 pub(crate) mod server;
 mod snippet;
 
-/// Whether a text holds nothing but, at most, empty objects under these keys.
+/// Whether a text holds nothing but, at most, empty objects under these keys, and the address of a
+/// schema: opencode 1.18.33 puts that into every file of its own that it reads.
 pub(super) fn is_bare(text: &str, keys: &[&str]) -> bool {
     let Ok(doc) = Doc::parse(span::split_bom(text).1) else { return false };
     let has_comment = doc.tokens.iter().any(|token| is_comment(&token.token));
@@ -33,8 +34,10 @@ pub(super) fn is_bare(text: &str, keys: &[&str]) -> bool {
     !has_comment
         && root.is_none_or(|root| {
             root.properties.iter().all(|prop| {
-                keys.contains(&prop.name.as_str())
-                    && prop.value.as_object().is_some_and(|inner| inner.properties.is_empty())
+                let is_empty = |inner: &Object<'_>| inner.properties.is_empty();
+                prop.name.as_str() == "$schema"
+                    || (keys.contains(&prop.name.as_str())
+                        && prop.value.as_object().is_some_and(is_empty))
             })
         })
 }
