@@ -35,13 +35,15 @@ pub enum Format {
     Json {
         comments: bool,
         trailing_commas: bool,
+        /// A byte order mark at the beginning.
+        mark: bool,
     },
     Toml,
 }
 
 impl Format {
     /// JSON with whatever a client may take.
-    pub const ANY_JSON: Format = Format::Json { comments: true, trailing_commas: true };
+    pub const ANY_JSON: Format = Format::Json { comments: true, trailing_commas: true, mark: true };
 }
 
 /// Where an entry stands in a file, and what it looks like. Each template is a whole file with our
@@ -395,7 +397,10 @@ impl File {
     /// Why the client itself will not read a text that we can read.
     pub fn complaint(&self, text: &str) -> Option<Fault> {
         match self.format {
-            Format::Json { comments, trailing_commas } => {
+            Format::Json { mark: false, .. } if text.starts_with('\u{feff}') => {
+                Some(Fault::at(text, 0, "a byte order mark"))
+            }
+            Format::Json { comments, trailing_commas, .. } => {
                 json::strict(text, comments, trailing_commas).err()
             }
             Format::Toml => None,

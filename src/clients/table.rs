@@ -3,8 +3,10 @@
 
 use super::{Client, File, Format, Hooks, Place, Readme, Tried};
 
-const STRICT: Format = Format::Json { comments: false, trailing_commas: false };
-const COMMENTS: Format = Format::Json { comments: true, trailing_commas: false };
+const STRICT: Format = Format::Json { comments: false, trailing_commas: false, mark: true };
+const STRICT_WITHOUT_MARK: Format =
+    Format::Json { comments: false, trailing_commas: false, mark: false };
+const COMMENTS: Format = Format::Json { comments: true, trailing_commas: false, mark: false };
 
 /// A file that holds nothing but servers.
 const SERVERS: File =
@@ -215,6 +217,7 @@ const COPILOT: Client = Client {
     files: &[File {
         path: ".mcp.json",
         or: &[".github/mcp.json"],
+        format: STRICT_WITHOUT_MARK,
         server: Some(MCP_JSON),
         ..SERVERS
     }],

@@ -38,15 +38,7 @@ pub(super) fn after_setup(
             steps.push(format!("{client}, allow: {}", client.next_allow));
         }
     }
-    let files = clients.iter().flat_map(|client| client.files);
-    let mut files: Vec<String> = files
-        .filter(|file| file.server.is_some() || file.has(extras))
-        .map(|file| {
-            let there = file.paths().find(|name| cx.top.join(name).exists());
-            format!("`{}`", there.unwrap_or(file.path))
-        })
-        .collect();
-    files.dedup();
+    let files: Vec<String> = plan.names.iter().map(|name| format!("`{name}`")).collect();
     let files = listed(&files);
     let again = again(args, extras, server);
     if let Some(command) = &plan.local {

@@ -100,6 +100,39 @@ fn a_schema_in_a_file_of_ours_is_nobodys() {
 }
 
 #[test]
+fn a_mark_is_kept_and_who_does_not_take_it_is_named() {
+    for (client, says_so) in [("claude", false), ("copilot", true), ("gemini", true)] {
+        let file = team_table::clients::Client::named(client).unwrap().server_file().path;
+        let desk = Desk::with(file, "\u{feff}{}\n");
+        let printed = desk.run(&only(client, Args::default())).unwrap();
+        assert!(desk.text(file).starts_with("\u{feff}{"));
+        let part = "as it is: line 1, column 1: a byte order mark\n";
+        assert_eq!(printed.talk.contains(part), says_so, "{}", printed.talk);
+    }
+}
+
+#[test]
+fn a_file_of_two_clients_is_spoken_of_once() {
+    let foreign = "{\"mcpServers\": {\"team-table\": {\"command\": \"npx\"}}}";
+    let desk = Desk::with(".mcp.json", foreign);
+    let printed = desk.remove();
+    assert_eq!(
+        printed.talk.matches("something else: left as it is").count(),
+        1,
+        "{}",
+        printed.talk
+    );
+    write(&desk.at(".git/HEAD"), "");
+    fs::create_dir_all(desk.at(".github/copilot")).unwrap();
+    let printed = desk.init();
+    assert!(
+        printed.unwrapped().contains("commit `.mcp.json` and `.codex/config.toml`, so"),
+        "{}",
+        printed.talk
+    );
+}
+
+#[test]
 fn a_broken_file_of_a_client_without_our_entry_stands_in_no_removals_way() {
     let desk = Desk::new();
     desk.init();

@@ -94,7 +94,8 @@ impl Plan {
             return Ok(None);
         }
         let mut there = Vec::new();
-        for name in file.paths() {
+        // Where there is nothing to choose from, nothing is read for that.
+        for name in file.paths().filter(|_| !file.or.is_empty()) {
             there.extend(read(&top.join(name))?.map(|text| (name, text)));
         }
         let has_ours = |(_, text): &&(_, String)| !matches!(file.look(text), Ok(State::Absent));
@@ -103,6 +104,7 @@ impl Plan {
         if file.server.is_some() {
             self.servers.push(spot);
         }
+        self.names.push(spot);
         Ok(Some(spot))
     }
 
@@ -117,10 +119,13 @@ impl Plan {
         let mut is_set_up = false;
         for file in client.files {
             for name in file.paths() {
-                let path = top.join(name);
-                if self.changes.iter().any(|change| change.path == path) {
+                if file.server.is_some() && self.servers.contains(&name) {
                     continue;
                 }
+                if file.server.is_some() {
+                    self.servers.push(name);
+                }
+                let path = top.join(name);
                 let Some(text) = read(&path)? else {
                     self.free.push(path);
                     continue;

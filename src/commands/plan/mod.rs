@@ -27,6 +27,8 @@ pub(super) struct Plan {
     remarks: Vec<String>,
     /// The files with a server entry that were seen to.
     servers: Vec<&'static str>,
+    /// The files into which something of ours goes, or went before.
+    pub(super) names: Vec<&'static str>,
     /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
