@@ -56,6 +56,8 @@ pub struct ClientHomes {
     pub claude: Option<PathBuf>,
     /// `CODEX_HOME`.
     pub codex: Option<PathBuf>,
+    /// `COPILOT_HOME`.
+    pub copilot: Option<PathBuf>,
 }
 
 /// What agents' clients leave in the environment of the processes they start.
@@ -101,6 +103,7 @@ impl Config {
             client_homes: ClientHomes {
                 claude: var("CLAUDE_CONFIG_DIR").map(PathBuf::from),
                 codex: var("CODEX_HOME").map(PathBuf::from),
+                copilot: var("COPILOT_HOME").map(PathBuf::from),
             },
             path: var("PATH"),
             agent: AgentEnv {

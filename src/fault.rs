@@ -1,7 +1,8 @@
 //! Places where a test can stop or break the program: `TEAM_TABLE_FAULT=after_insert:stop`.
 //!
 //! Heeded by debug builds only. `stop` says so on stderr and sleeps for ever, so that the test can
-//! kill the process at this very place; `panic` panics. A number behind it (`in_tool:panic:2`)
+//! kill the process at this very place; `wait` says so and goes on when it is given a line on stdin;
+//! `panic` panics. A number behind it (`in_tool:panic:2`)
 //! means the so-manieth time that the place is passed, and only then; else it is every time.
 
 use std::sync::{
@@ -53,6 +54,11 @@ fn act(place: &str, action: &str) {
             loop {
                 std::thread::sleep(std::time::Duration::from_secs(3600));
             }
+        }
+        "wait" => {
+            eprintln!("fault: {place}");
+            // Whoever does not write one ends the wait too.
+            std::io::stdin().read_line(&mut String::new()).ok();
         }
         _ => {}
     }

@@ -1,23 +1,30 @@
 //! The clients' configuration files: which there are, and how our entry gets in and out.
 //!
-//! One row of [`CLIENTS`] is one client with its files; a file holds our server entry, our hooks, or
-//! both. [`json`] and [`toml`] edit text to text; nothing here touches the disk. An edit keeps every
-//! byte that it does not have to change: byte order mark, line ends, indentation, comments, order, a
-//! missing line end at the end. Taking out what was put in gives the first bytes back, without any
-//! record of them; where two texts would become the same text, the entry is therefore written in
-//! another layout. [`survey`] reads what else the clients' files say; [`package`] is for clients that
-//! install us as a whole.
+//! One row of [`CLIENTS`] is one client with its files; a file holds our server entry, our hooks,
+//! our permission to run unasked, or several of these. [`json`] and [`toml`] edit text to text;
+//! nothing here touches the disk. An edit keeps every byte that it does not have to change: byte
+//! order mark, line ends, indentation, comments, order, a missing line end at the end. Taking out
+//! what was put in gives the first bytes back, without any record of them; where two texts would
+//! become the same text, the entry is therefore written in another layout. [`survey`] reads what
+//! else the clients' files say; [`package`] is for clients that install us as a whole.
 
 use std::fmt;
 
+use serde_json::{Map, Value};
+
+mod entry;
+mod hook;
 mod json;
 pub mod package;
 mod span;
 pub mod survey;
+mod table;
 mod toml;
 pub mod value;
 
+pub use entry::{Link, Network, Program, Server, State, is_endpoint, is_sse, is_variable};
 pub use span::Fault;
+pub use table::CLIENTS;
 
 /// The name of our entry in every client's file.
 pub const KEY: &str = "team-table";
@@ -27,21 +34,38 @@ pub const KEY: &str = "team-table";
 pub enum Format {
     /// JSON as the client reads it. We read comments and trailing commas in any case.
     Json {
-        /// The client takes comments. Trailing commas none of these takes.
         comments: bool,
+        trailing_commas: bool,
+        /// A byte order mark at the beginning.
+        mark: bool,
     },
     Toml,
 }
 
-/// Where an entry stands in a file, and what it looks like.
+impl Format {
+    /// JSON with whatever a client may take.
+    pub const ANY_JSON: Format = Format::Json { comments: true, trailing_commas: true, mark: true };
+}
+
+/// Where an entry stands in a file, and what it looks like. Each template is a whole file with our
+/// entry and nothing else.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
+    /// The notation of the templates.
+    pub format: Format,
     /// The key of the object or table that holds one entry per server.
     pub section: &'static str,
-    /// A whole file with our entry and nothing else.
-    pub template: &'static str,
+    /// The entry of a server that the client starts.
+    pub program: &'static str,
+    /// The entry of a server that it calls by streamable HTTP. Without a member for a token it has
+    /// no way to name a variable there.
+    pub http: Option<&'static str>,
+    /// And by the transport of 2024.
+    pub sse: Option<&'static str>,
     /// The server wakes an idle session of this client, where it is told to.
     pub wakes: bool,
+    /// The entry itself can say that the tools run unasked.
+    pub trusts: bool,
 }
 
 /// Our hooks in a file, each template a whole file with nothing else.
@@ -60,10 +84,12 @@ pub struct Extras {
     pub hooks: bool,
     /// Idle sessions are woken.
     pub wake: bool,
+    /// The tools run without asking.
+    pub allow: bool,
 }
 
 impl Extras {
-    const ALL: Extras = Extras { hooks: true, wake: true };
+    const ALL: Extras = Extras { hooks: true, wake: true, allow: true };
 }
 
 /// One file of a client.
@@ -71,9 +97,13 @@ impl Extras {
 pub struct File {
     /// From the top of the checkout, with `/`.
     pub path: &'static str,
+    /// Where else the client looks for the same. What is there is used rather than a new file.
+    pub or: &'static [&'static str],
     pub format: Format,
     pub server: Option<Place>,
     pub hooks: Option<Hooks>,
+    /// A whole file with nothing but the permission to run our tools unasked.
+    pub allow: Option<&'static str>,
 }
 
 /// What `init` knows about one client.
@@ -85,180 +115,62 @@ pub struct Client {
     pub title: &'static str,
     /// That of the server entry first.
     pub files: &'static [File],
-    /// Unless it is asked for by name, it is set up only where this folder is.
-    pub folder: Option<&'static str>,
+    /// Unless it is asked for by name, it is set up only where one of these files or folders is.
+    /// Without any it always is.
+    pub signs: &'static [&'static str],
     /// What a person has to do before the client starts our server.
     pub next: &'static str,
     /// What a person has to do before it runs our hooks.
     pub next_hooks: &'static str,
     /// What happens to a session that is to be woken.
     pub next_wake: &'static str,
+    /// What makes it run our tools without asking.
+    pub next_allow: &'static str,
+    /// How it hears of a message; none where it was never tried.
+    pub tried: Option<Tried>,
+    pub readme: Readme,
 }
 
-/// Every client that `init` knows, in the order of its output.
-pub const CLIENTS: &[Client] = &[
-    // Source: tried with Claude Code 2.1.332, which drops settings that are not strict JSON.
-    Client {
-        name: "claude",
-        title: "Claude Code",
-        files: &[
-            File {
-                path: ".mcp.json",
-                format: Format::Json { comments: false },
-                server: Some(Place {
-                    section: "mcpServers",
-                    template: include_str!("../../templates/claude.mcp.json"),
-                    wakes: false,
-                }),
-                hooks: None,
-            },
-            File {
-                path: ".claude/settings.json",
-                format: Format::Json { comments: false },
-                server: None,
-                hooks: Some(Hooks {
-                    announce: include_str!("../../templates/claude.hooks.json"),
-                    wake: Some(include_str!("../../templates/claude.wake.json")),
-                }),
-            },
-        ],
-        folder: None,
-        next: "start `claude` here, trust the folder (the default answer is no) and choose \
-               `Use this MCP server`; `claude mcp list` then says `Connected`",
-        next_hooks: "it runs the hooks of a project once the folder is trusted",
-        next_wake: "when a message comes while a session is idle, a hook that waits in the \
-                    background gives it a turn, which costs tokens though nobody typed anything",
-    },
-    // Source: tried with Codex 0.171.0, which drops hooks that are not strict JSON.
-    Client {
-        name: "codex",
-        title: "Codex",
-        files: &[
-            File {
-                path: ".codex/config.toml",
-                format: Format::Toml,
-                server: Some(Place {
-                    section: "mcp_servers",
-                    template: include_str!("../../templates/codex.config.toml"),
-                    wakes: true,
-                }),
-                hooks: None,
-            },
-            File {
-                path: ".codex/hooks.json",
-                format: Format::Json { comments: false },
-                server: None,
-                hooks: Some(Hooks {
-                    announce: include_str!("../../templates/codex.hooks.json"),
-                    wake: None,
-                }),
-            },
-        ],
-        folder: None,
-        next: "start `codex` here and trust the folder (it ignores `.codex/` until then); \
-               `codex mcp list` then shows `team-table`",
-        next_hooks: "at its next start it says `Hooks need review`: look at them and trust them; \
-                     it asks again after any edit of `.codex/hooks.json`",
-        next_wake: "when a message comes while a session is idle, the server gives it a turn by \
-                    `codex queue`, which costs tokens though nobody typed anything",
-    },
-    // Source: tried with Gemini CLI 0.61.0.
-    Client {
-        name: "gemini",
-        title: "Gemini CLI",
-        files: &[File {
-            path: ".gemini/settings.json",
-            format: Format::Json { comments: true },
-            server: Some(Place {
-                section: "mcpServers",
-                template: include_str!("../../templates/gemini.mcp.json"),
-                wakes: false,
-            }),
-            hooks: Some(Hooks {
-                announce: include_str!("../../templates/gemini.hooks.json"),
-                wake: None,
-            }),
-        }],
-        folder: Some(".gemini"),
-        next: "start `gemini` here and trust the folder (it ignores `.gemini/` until then); \
-               `gemini mcp list` then says `Connected`",
-        next_hooks: "it runs the hooks of a project once the folder is trusted",
-        next_wake: "nothing is known that wakes an idle session, so nothing was set up for that",
-    },
-];
-
-/// How a client is to start our server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    pub command: String,
-    /// The name to wish for; none lets each session find its own.
-    pub name: Option<String>,
-    /// Idle sessions are to be woken.
-    pub wake: bool,
+/// How a client hears of a message, by what a real one did.
+#[derive(Debug)]
+pub struct Tried {
+    pub version: &'static str,
+    /// It shows its model the line behind each result.
+    pub badge: &'static str,
+    /// It lets a call wait for a message.
+    pub wait: &'static str,
+    pub hook_at_prompt: &'static str,
+    pub hook_after_tool: &'static str,
+    pub hook_at_end: &'static str,
+    pub woken: &'static str,
 }
 
-impl Server {
-    fn args(&self) -> Vec<String> {
-        let mut args = vec!["serve".to_owned()];
-        if let Some(name) = &self.name {
-            args.extend(["--name".to_owned(), name.clone()]);
-        }
-        if self.wake {
-            args.push("--wake".to_owned());
-        }
-        args
-    }
+/// What the README says of each thing that `--with` sets up.
+#[derive(Debug)]
+pub struct Readme {
+    pub hooks: &'static str,
+    pub wake: &'static str,
+    pub allow: &'static str,
 }
 
-/// What an editor read in the entry under our name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
-    pub command: Option<String>,
-    pub args: Option<Vec<String>>,
-    /// Further settings that the template does not have, or has with another value.
-    pub others: Vec<String>,
+/// Why a client cannot be led to a server on the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// It knows no servers on the network.
+    Network,
+    /// It does not know the transport of 2024.
+    Sse,
+    /// It takes no variable for a token, and a token in the file could be read by everybody.
+    Variable,
 }
 
-/// Whose the entry under our name is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    Absent,
-    /// As `init` writes it, perhaps with another path or name.
-    Ours(Server),
-    /// It starts our server, with settings (these) that `init` did not write.
-    Extended(Vec<String>),
-    /// It starts something else.
-    Foreign,
-}
-
-impl State {
-    fn of(seen: Option<Seen>) -> State {
-        let Some(seen) = seen else { return State::Absent };
-        let (Some(command), Some(args)) = (seen.command, seen.args) else { return State::Foreign };
-        if !starts_us(&command) || args.first().is_none_or(|arg| arg != "serve") {
-            return State::Foreign;
-        }
-        let mut others = seen.others;
-        let mut server = Server { command, name: None, wake: false };
-        let mut rest = args.get(1..).unwrap_or_default();
-        while let Some((flag, behind)) = rest.split_first() {
-            rest = match (flag.as_str(), behind) {
-                ("--wake", behind) if !server.wake => {
-                    server.wake = true;
-                    behind
-                }
-                ("--name", [name, behind @ ..]) if server.name.is_none() => {
-                    server.name = Some(name.clone());
-                    behind
-                }
-                _ => {
-                    others.insert(0, "args".to_owned());
-                    break;
-                }
-            };
-        }
-        if others.is_empty() { State::Ours(server) } else { State::Extended(others) }
-    }
+/// Whether a file lets our tools run unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    No,
+    Yes,
+    /// It has a rule for just them that says something else.
+    Otherwise,
 }
 
 /// Whether a command's file name is ours, by which an entry of ours is known again; the path may
@@ -284,46 +196,106 @@ impl Client {
     pub fn section(&self) -> &'static str {
         self.server_file().server.map_or("", |place| place.section)
     }
+
+    /// The file of its hooks.
+    pub fn hooks_file(&self) -> Option<&'static File> {
+        self.files.iter().find(|file| file.hooks.is_some())
+    }
+
+    /// Whether it is set up without being asked for.
+    pub fn is_usual(&self) -> bool {
+        self.signs.is_empty()
+    }
+
+    /// What stands in the way of this server.
+    pub fn lacks(&self, link: &Link) -> Option<Lack> {
+        let (Link::Network(network), Some(place)) = (link, self.server_file().server) else {
+            return None;
+        };
+        let template = if is_sse(&network.url) { place.sse } else { place.http };
+        let Some(template) = template else {
+            return Some(if place.http.is_some() { Lack::Sse } else { Lack::Network });
+        };
+        let takes_token = place.members(template).values().any(entry::is_token);
+        (network.token_env.is_some() && !takes_token).then_some(Lack::Variable)
+    }
+}
+
+impl Place {
+    /// The members of the entry in a template.
+    fn members(&self, template: &str) -> Map<String, Value> {
+        let file = value::parse(template, self.format).unwrap_or_default();
+        let entry = file.get(self.section).and_then(|section| section.get(KEY));
+        entry.and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
+    fn template(&self, link: &Link) -> Option<&'static str> {
+        match link {
+            Link::Program(_) => Some(self.program),
+            Link::Network(network) if is_sse(&network.url) => self.sse,
+            Link::Network(_) => self.http,
+        }
+    }
 }
 
 impl File {
-    /// Whose the entry under our name is.
-    pub fn look(&self, text: &str) -> Result<State, Fault> {
-        let Some(place) = self.server else { return Ok(State::Absent) };
-        let seen = match self.format {
-            Format::Json { .. } => json::server::look(text, place),
-            Format::Toml => toml::look(text, place),
-        };
-        seen.map(State::of)
+    /// All paths at which the client looks for it, the usual one first.
+    pub fn paths(&self) -> impl Iterator<Item = &'static str> {
+        [self.path].into_iter().chain(self.or.iter().copied())
     }
 
-    /// Puts our entry in, or brings the one that `init` wrote up to date. An entry that somebody
-    /// wrote or extended is left alone. A name that is there stays where none is wished for, and
-    /// so does `--wake`.
+    /// Whose the entry under our name is.
+    pub fn look(&self, text: &str) -> Result<State, Fault> {
+        let Some(place) = &self.server else { return Ok(State::Absent) };
+        Ok(State::of(self.entry(text)?.as_ref(), place))
+    }
+
+    /// The members of the entry under our name.
+    fn entry(&self, text: &str) -> Result<Option<Map<String, Value>>, Fault> {
+        let Some(place) = &self.server else { return Ok(None) };
+        match self.format {
+            Format::Json { .. } => json::server::look(text, place.section),
+            Format::Toml => toml::look(text, place.section),
+        }
+    }
+
+    /// Puts our entry in, or brings the one that `init` wrote up to date, in its place. An entry
+    /// that somebody wrote or extended is left alone, and so is a file that has no form for this
+    /// server. A name that is there stays where none is wished for, and so does `--wake`.
     pub fn add(&self, text: &str, server: &Server) -> Result<String, Fault> {
-        let Some(place) = self.server else { return Ok(text.to_owned()) };
-        let mut server = Server { wake: server.wake && place.wakes, ..server.clone() };
+        let Some(place) = &self.server else { return Ok(text.to_owned()) };
+        let Some(template) = place.template(&server.link) else { return Ok(text.to_owned()) };
+        let mut server = server.clone();
+        server.trust &= place.trusts;
+        if let Link::Program(program) = &mut server.link {
+            program.wake &= place.wakes;
+        }
+        let mut there = None;
         match self.look(text)? {
             State::Absent => {}
-            State::Ours(there) => {
-                server.name = server.name.or(there.name);
-                server.wake |= there.wake;
+            State::Ours(ours) => {
+                server.keep(&ours);
+                // Of another form, nothing but what is the same by chance could be kept.
+                if place.template(&ours.link) == Some(template) {
+                    there = self.entry(text)?;
+                }
             }
             State::Extended(_) | State::Foreign => return Ok(text.to_owned()),
         }
+        let members = server.members(&place.members(template), there.as_ref());
         let edited = match self.format {
-            Format::Json { .. } => json::server::add(text, place, &server),
-            Format::Toml => toml::add(text, place, &server),
+            Format::Json { .. } => json::server::add(text, place.section, &members),
+            Format::Toml => toml::add(text, place.section, &members),
         }?;
         self.check(text, edited, &State::Ours(server))
     }
 
     /// Takes the entry under our name out, whoever wrote it; see [`File::look`].
     pub fn remove(&self, text: &str) -> Result<String, Fault> {
-        let Some(place) = self.server else { return Ok(text.to_owned()) };
+        let Some(place) = &self.server else { return Ok(text.to_owned()) };
         let edited = match self.format {
-            Format::Json { .. } => json::server::remove(text, place),
-            Format::Toml => toml::remove(text, place),
+            Format::Json { .. } => json::server::remove(text, place.section),
+            Format::Toml => toml::remove(text, place.section),
         }?;
         self.check(text, edited, &State::Absent)
     }
@@ -358,6 +330,11 @@ impl File {
         self.check_hooks(text, edited)
     }
 
+    /// Whether any of these go into this file.
+    pub fn has(&self, extras: Extras) -> bool {
+        self.has_hooks(extras) || (extras.allow && self.allow.is_some())
+    }
+
     /// Whether any of these hooks go into this file.
     pub fn has_hooks(&self, extras: Extras) -> bool {
         !self.templates(extras).is_empty()
@@ -374,13 +351,45 @@ impl File {
         announce.into_iter().chain(hooks.wake.filter(|_| extras.wake)).collect()
     }
 
+    /// Whether the permission to run our tools unasked is there, whoever put it in.
+    pub fn allows(&self, text: &str) -> Result<Allowed, Fault> {
+        self.allow.map_or(Ok(Allowed::No), |template| json::allow::look(text, template))
+    }
+
+    /// Puts the permission to run our tools unasked in, where nothing of that name is.
+    pub fn add_allow(&self, text: &str, extras: Extras) -> Result<String, Fault> {
+        let Some(template) = self.allow.filter(|_| extras.allow) else {
+            return Ok(text.to_owned());
+        };
+        if self.allows(text)? != Allowed::No {
+            return Ok(text.to_owned());
+        }
+        let edited = json::allow::add(text, template)?;
+        if self.allows(&edited) != Ok(Allowed::Yes) {
+            return Err(harm(text));
+        }
+        self.check_hooks(text, edited)
+    }
+
+    /// Takes that permission out, whoever put it in. One that says something else stays.
+    pub fn remove_allow(&self, text: &str) -> Result<String, Fault> {
+        let Some(template) = self.allow else { return Ok(text.to_owned()) };
+        if self.allows(text)? != Allowed::Yes {
+            return Ok(text.to_owned());
+        }
+        self.check_hooks(text, json::allow::remove(text, template)?)
+    }
+
     /// Whether nothing is left that somebody could miss: no key but an empty section of ours.
     pub fn is_bare(&self, text: &str) -> bool {
         let section = self.server.map(|place| place.section);
         match self.format {
             Format::Json { .. } => {
                 let hooks = self.hooks.map(|_| json::hooks::HOOKS);
-                json::is_bare(text, &section.into_iter().chain(hooks).collect::<Vec<_>>())
+                let allow = self.allow.and_then(json::allow::section);
+                let keys: Vec<&str> =
+                    [section, hooks, allow.as_deref()].into_iter().flatten().collect();
+                json::is_bare(text, &keys)
             }
             Format::Toml => toml::is_bare(text, section.unwrap_or_default()),
         }
@@ -389,7 +398,12 @@ impl File {
     /// Why the client itself will not read a text that we can read.
     pub fn complaint(&self, text: &str) -> Option<Fault> {
         match self.format {
-            Format::Json { comments } => json::strict(text, comments).err(),
+            Format::Json { mark: false, .. } if text.starts_with('\u{feff}') => {
+                Some(Fault::at(text, 0, "a byte order mark"))
+            }
+            Format::Json { comments, trailing_commas, .. } => {
+                json::strict(text, comments, trailing_commas).err()
+            }
             Format::Toml => None,
         }
     }
@@ -425,10 +439,14 @@ impl fmt::Display for Client {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLIENTS, Client, Extras, File, Seen, Server, State, starts_us};
+    use super::{
+        Allowed, CLIENTS, Client, Extras, File, Lack, Link, Network, Program, Server, State,
+        starts_us,
+    };
 
     pub(super) fn plain() -> Server {
-        Server { command: "team-table".to_owned(), name: None, wake: false }
+        let program = Program { command: "team-table".to_owned(), name: None, wake: false };
+        Server { link: Link::Program(program), trust: false }
     }
 
     pub(super) fn server_file(client: &'static Client) -> &'static File {
@@ -441,7 +459,7 @@ mod tests {
     fn every_template_is_what_init_writes() {
         for client in CLIENTS {
             let file = server_file(client);
-            let template = file.server.unwrap().template;
+            let template = file.server.unwrap().program;
             assert_eq!(file.add("", &plain()).unwrap(), template, "{client}");
             assert_eq!(file.remove(template).unwrap(), "", "{client}");
             assert_eq!(file.look(template).unwrap(), State::Ours(plain()), "{client}");
@@ -457,7 +475,7 @@ mod tests {
             let path = file.path;
             for template in [Some(hooks.announce), hooks.wake].into_iter().flatten() {
                 let hooks = template == hooks.announce;
-                let extras = Extras { hooks, wake: !hooks };
+                let extras = Extras { hooks, wake: !hooks, allow: false };
                 let add = |text: &str| file.add_hooks(text, "team-table", extras);
                 assert_eq!(add("").unwrap(), template, "{path}");
                 assert_eq!(add(template).unwrap(), template, "{path}");
@@ -468,49 +486,102 @@ mod tests {
     }
 
     #[test]
+    fn every_template_of_permissions_is_what_init_writes() {
+        let allow = Extras { allow: true, ..Extras::default() };
+        for file in CLIENTS.iter().flat_map(|client| client.files) {
+            let Some(template) = file.allow else { continue };
+            assert_eq!(file.add_allow("", allow).unwrap(), template);
+            assert_eq!(file.add_allow(template, allow).unwrap(), template);
+            assert_eq!(file.remove_allow(template).unwrap(), "");
+            assert_eq!(file.complaint(template), None);
+            assert_eq!(file.allows(template), Ok(Allowed::Yes));
+            assert_eq!(file.allows(""), Ok(Allowed::No));
+            assert_eq!(file.add_allow("{}", Extras::default()).unwrap(), "{}");
+        }
+    }
+
+    #[test]
     fn an_entry_is_brought_up_to_date_and_keeps_its_name_and_its_wake() {
         for file in CLIENTS.iter().map(server_file) {
-            let named = Server {
-                command: r"C:\x\team-table.exe".into(),
-                name: Some("a\"b".into()),
-                wake: file.server.unwrap().wakes,
+            let place = file.server.unwrap();
+            let named = |command: &str| {
+                let program = Program {
+                    command: command.to_owned(),
+                    name: Some("a\"b".into()),
+                    wake: place.wakes,
+                };
+                Server { link: Link::Program(program), trust: place.trusts }
             };
-            let text = file.add(file.server.unwrap().template, &named).unwrap();
-            assert_eq!(file.look(&text).unwrap(), State::Ours(named.clone()));
+            let text = file.add(place.program, &named(r"C:\x\team-table.exe")).unwrap();
+            let there = named(r"C:\x\team-table.exe");
+            assert_eq!(file.look(&text).unwrap(), State::Ours(there));
             let text = file.add(&text, &plain()).unwrap();
-            let kept = Server { command: plain().command, ..named };
-            assert_eq!(file.look(&text).unwrap(), State::Ours(kept));
+            assert_eq!(file.look(&text).unwrap(), State::Ours(named("team-table")));
             assert_eq!(file.remove(&text).unwrap(), "");
         }
     }
 
     #[test]
-    fn states() {
-        fn check(command: &str, args: &[&str], others: &[&str], expected: &State) {
-            let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-            let seen = Seen {
-                command: Some(command.to_owned()),
-                args: Some(owned(args)),
-                others: owned(others),
-            };
-            assert_eq!(State::of(Some(seen)), *expected);
+    fn an_entry_becomes_one_of_another_form_in_its_place_and_back() {
+        for file in CLIENTS.iter().map(server_file) {
+            let place = file.server.unwrap();
+            for before in
+                ["", "{}", "{\"a\":1}", "{\n\t\"a\": 1\n}\n", "\u{feff}a = 1\r\n", "x = 1"]
+            {
+                let Ok(started) = file.add(before, &plain()) else { continue };
+                for (url, template) in [("/mcp", place.http), ("/sse", place.sse)] {
+                    let Some(template) = template else { continue };
+                    let token = place.members(template).values().any(super::entry::is_token);
+                    for token_env in [Some("ADA_TOKEN"), None] {
+                        let called = calls(url, token_env.filter(|_| token));
+                        let there = file.add(&started, &called).unwrap();
+                        assert_eq!(there, file.add(before, &called).unwrap(), "{before:?}");
+                        assert_eq!(file.look(&there).unwrap(), State::Ours(called.clone()));
+                        assert_eq!(file.add(&there, &called).unwrap(), there);
+                        assert_eq!(file.add(&there, &plain()).unwrap(), started, "{there:?}");
+                        assert_eq!(file.remove(&there).unwrap(), before, "{there:?}");
+                    }
+                }
+            }
         }
-        check("team-table", &["serve"], &[], &State::Ours(plain()));
-        let wake = Server { wake: true, ..plain() };
-        check("team-table", &["serve", "--wake"], &[], &State::Ours(wake.clone()));
-        let wake = State::Ours(Server { name: Some("a".into()), ..wake });
-        check("team-table", &["serve", "--name", "a", "--wake"], &[], &wake);
-        check("team-table", &["serve", "--wake", "--name", "a"], &[], &wake);
-        let extended = State::Extended(vec!["args".into()]);
-        check("team-table", &["serve", "--wake", "--wake"], &[], &extended);
-        check("team-table", &["serve", "--name"], &[], &extended);
-        check("team-table", &["serve"], &["env"], &State::Extended(vec!["env".into()]));
-        check("team-table", &["serve", "-v"], &[], &State::Extended(vec!["args".into()]));
-        check("npx", &["serve"], &[], &State::Foreign);
-        check("team-table", &["poll"], &[], &State::Foreign);
-        check("team-table", &[], &[], &State::Foreign);
-        assert_eq!(State::of(Some(Seen::default())), State::Foreign);
-        assert_eq!(State::of(None), State::Absent);
+    }
+
+    pub(super) fn calls(path: &str, token_env: Option<&str>) -> Server {
+        let url = format!("http://127.0.0.1:8741{path}");
+        let token_env = token_env.map(str::to_owned);
+        Server { link: Link::Network(Network { url, token_env }), trust: false }
+    }
+
+    #[test]
+    fn every_template_of_the_network_is_what_init_writes() {
+        for client in CLIENTS {
+            let file = server_file(client);
+            let place = file.server.unwrap();
+            for template in [place.http, place.sse].into_iter().flatten() {
+                let name = template.contains("TOKEN").then_some("TEAM_TABLE_TOKEN");
+                let path = if template.contains("/sse") { "/sse" } else { "/mcp" };
+                assert_eq!(file.add("", &calls(path, name)).unwrap(), template, "{client}");
+                assert_eq!(file.remove(template).unwrap(), "", "{client}");
+                assert_eq!(file.complaint(template), None, "{client}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_client_lacks() {
+        let lacks = |client: &str, path, token_env| {
+            Client::named(client).unwrap().lacks(&calls(path, token_env).link)
+        };
+        assert_eq!(lacks("claude", "/sse", Some("A")), None);
+        assert_eq!(lacks("codex", "/mcp", Some("A")), None);
+        assert_eq!(lacks("codex", "/sse", None), Some(Lack::Sse));
+        assert_eq!(lacks("zed", "/mcp", None), None);
+        assert_eq!(lacks("zed", "/mcp", Some("A")), Some(Lack::Variable));
+        assert_eq!(Client::named("codex").unwrap().lacks(&plain().link), None);
+    }
+
+    #[test]
+    fn programs_that_are_ours() {
         assert!(starts_us("/opt/team-table") && starts_us(r"C:\team-table.exe"));
         assert!(!starts_us("team-table.sh") && !starts_us("my-team-table"));
     }

@@ -6,7 +6,11 @@
 
 use serde_json::Value;
 
-use super::{Fault, Format, KEY, Place, Server, json, value};
+use super::{
+    Fault, File, Format, KEY, Link, Place, Program, Server, json,
+    table::{MCP_JSON, SERVERS},
+    value,
+};
 
 /// The package of one client.
 #[derive(Debug)]
@@ -39,12 +43,20 @@ pub struct Step {
 enum Content {
     /// With `{version}` for ours.
     Text(&'static str),
-    Server(Place),
+    Server(File),
     Hooks(&'static str),
 }
 
 const SKILL: (&str, Content) =
     ("skills/team-table/SKILL.md", Content::Text(include_str!("../../templates/plugin/SKILL.md")));
+
+/// In a plugin Codex takes the form of others, with what its own needs.
+const CODEX_MCP_JSON: Place = Place {
+    program: include_str!("../../templates/plugin/codex/mcp.json"),
+    http: None,
+    sse: None,
+    ..MCP_JSON
+};
 
 /// Every client that has packages we know of.
 pub const PACKAGES: &[Package] = &[
@@ -66,14 +78,7 @@ pub const PACKAGES: &[Package] = &[
                 ".claude-plugin/marketplace.json",
                 Content::Text(include_str!("../../templates/plugin/claude/marketplace.json")),
             ),
-            (
-                ".mcp.json",
-                Content::Server(Place {
-                    section: "mcpServers",
-                    template: include_str!("../../templates/claude.mcp.json"),
-                    wakes: false,
-                }),
-            ),
+            (".mcp.json", Content::Server(File { server: Some(MCP_JSON), ..SERVERS })),
             (
                 "hooks/hooks.json",
                 Content::Hooks(include_str!("../../templates/plugin/claude/hooks.json")),
@@ -113,14 +118,7 @@ pub const PACKAGES: &[Package] = &[
                 ".agents/plugins/marketplace.json",
                 Content::Text(include_str!("../../templates/plugin/codex/marketplace.json")),
             ),
-            (
-                ".mcp.json",
-                Content::Server(Place {
-                    section: "mcpServers",
-                    template: include_str!("../../templates/plugin/codex/mcp.json"),
-                    wakes: false,
-                }),
-            ),
+            (".mcp.json", Content::Server(File { server: Some(CODEX_MCP_JSON), ..SERVERS })),
             ("hooks/hooks.json", Content::Hooks(include_str!("../../templates/codex.hooks.json"))),
             SKILL,
             ("README.md", Content::Text(include_str!("../../templates/plugin/codex/README.md"))),
@@ -155,10 +153,11 @@ impl Package {
     /// # Errors
     /// A template of ours that cannot be read.
     pub fn files(&self, command: &str) -> Result<Vec<(&'static str, String)>, Fault> {
-        let server = Server { command: command.to_owned(), name: None, wake: false };
+        let program = Program { command: command.to_owned(), name: None, wake: false };
+        let server = Server { link: Link::Program(program), trust: false };
         let filled = |content: &Content| match content {
             Content::Text(text) => Ok(text.replace("{version}", env!("CARGO_PKG_VERSION"))),
-            Content::Server(place) => json::server::add("", *place, &server),
+            Content::Server(file) => file.add("", &server),
             Content::Hooks(template) => json::hooks::add("", template, command),
         };
         self.parts.iter().map(|(path, content)| Ok((*path, filled(content)?))).collect()
@@ -178,7 +177,7 @@ impl Package {
 
     /// Whether this text of a manifest is one of ours, of whatever version.
     pub fn is_ours(manifest: &str) -> bool {
-        let found = value::parse(manifest, Format::Json { comments: false });
+        let found = value::parse(manifest, Format::ANY_JSON);
         found.is_ok_and(|value| value.get("name").and_then(|name| name.as_str()) == Some(KEY))
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Client, Format, KEY, starts_us};
+use super::{Client, Format, KEY, hook::Hook};
 use crate::config::{ClientHomes, Config};
 
 /// What can be asked of one client.
@@ -20,8 +20,6 @@ pub struct Survey {
     pub ignored: &'static [&'static str],
     /// Files of the project in which a server is approved or turned off.
     pub settings: &'static [&'static str],
-    /// The file of the project that holds its hooks.
-    pub hooks: &'static str,
     /// The person's own files.
     pub own: &'static [OwnFile],
     /// It passes on only the variables that its config lists.
@@ -80,7 +78,7 @@ pub enum HookTrust {
     CannotTell(&'static str),
 }
 
-const JSON: Format = Format::Json { comments: true };
+const JSON: Format = Format::ANY_JSON;
 
 /// Every client whose files are understood.
 pub const SURVEYS: &[Survey] = &[
@@ -90,7 +88,6 @@ pub const SURVEYS: &[Survey] = &[
         restart: "in Claude Code run `/mcp` and reconnect `team-table`",
         ignored: &[".claude/settings.json", ".claude/settings.local.json"],
         settings: &[".claude/settings.json", ".claude/settings.local.json"],
-        hooks: ".claude/settings.json",
         own: &[
             OwnFile { usual: ".claude.json", moved: ".claude.json", format: JSON },
             OwnFile { usual: ".claude/settings.json", moved: "settings.json", format: JSON },
@@ -106,7 +103,6 @@ pub const SURVEYS: &[Survey] = &[
         restart: "end that Codex session and resume it: Codex never starts a server again",
         ignored: &[],
         settings: &[],
-        hooks: ".codex/hooks.json",
         own: &[OwnFile { usual: ".codex/config.toml", moved: "config.toml", format: Format::Toml }],
         scrubs: true,
         home: |homes| homes.codex.as_deref(),
@@ -119,7 +115,6 @@ pub const SURVEYS: &[Survey] = &[
         restart: "end Gemini CLI and start it again",
         ignored: &[],
         settings: &[],
-        hooks: ".gemini/settings.json",
         own: &[
             OwnFile { usual: ".gemini/trustedFolders.json", moved: "", format: JSON },
             OwnFile { usual: ".gemini/settings.json", moved: "", format: JSON },
@@ -129,7 +124,43 @@ pub const SURVEYS: &[Survey] = &[
         judge: gemini,
         may_run_hooks: |_, _| HookTrust::Runs,
     },
+    // Source: tried with opencode 1.18.33.
+    Survey {
+        name: "opencode",
+        restart: "end opencode and start it again",
+        judge: |_| Verdict::Starts("it asks for no trust"),
+        ..UNKNOWN
+    },
+    // Source: tried with Copilot CLI 1.0.102, which takes both names of the list.
+    Survey {
+        name: "copilot",
+        restart: "end Copilot CLI and start it again",
+        own: &[OwnFile { usual: ".copilot/config.json", moved: "config.json", format: JSON }],
+        home: |homes| homes.copilot.as_deref(),
+        judge: copilot,
+        ..UNKNOWN
+    },
+    Survey { name: "cursor", restart: "start it again in Cursor's settings, under MCP", ..UNKNOWN },
+    Survey {
+        name: "vscode",
+        restart: "in VS Code run `MCP: List Servers` and restart `team-table`",
+        ..UNKNOWN
+    },
+    Survey { name: "zed", restart: "restart `team-table` in Zed's agent settings", ..UNKNOWN },
 ];
+
+/// A client of which nothing is known but its name.
+const UNKNOWN: Survey = Survey {
+    name: "",
+    restart: "",
+    ignored: &[],
+    settings: &[],
+    own: &[],
+    scrubs: false,
+    home: |_| None,
+    judge: |_| Verdict::CannotTell("it keeps that to itself"),
+    may_run_hooks: |_, _| HookTrust::Runs,
+};
 
 impl Survey {
     /// The row of a family.
@@ -302,11 +333,29 @@ fn gemini(evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
+fn copilot(evidence: &Evidence<'_>) -> Verdict {
+    let config = own(evidence, 0);
+    let lists = ["trustedFolders", "trusted_folders"].map(|key| config[key].as_array());
+    let mut trusted = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
+    if trusted.any(|path| evidence.folders.iter().chain(evidence.above).any(|dir| dir == path)) {
+        return Verdict::Starts("the folder is trusted");
+    }
+    if config.is_null() {
+        return Verdict::CannotTell("its own `config.json` is not there or cannot be read");
+    }
+    Verdict::Waits {
+        what: "Copilot CLI does not trust this folder yet".to_owned(),
+        todo: "run `copilot` here and trust the folder".to_owned(),
+    }
+}
+
 /// Our entry as a project's file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     pub command: Option<String>,
     pub args: Vec<String>,
+    /// The address of a server that is called rather than started.
+    pub url: Option<String>,
     pub env: Vec<(String, String)>,
     /// The variables that are passed on, where it says so.
     pub env_vars: Vec<String>,
@@ -321,11 +370,19 @@ impl Entry {
             let list = list.as_array().into_iter().flatten();
             list.filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
-        let env = entry["env"].as_object().into_iter().flatten();
+        // opencode has the command and its arguments in one list, and its own word for variables.
+        let mut words = texts(&entry["command"]).into_iter();
+        let command = entry["command"].as_str().map(str::to_owned).or_else(|| words.next());
+        let env = [&entry["env"], &entry["environment"]].map(Value::as_object);
+        let urls = ["url", "httpUrl"].map(|key| entry[key].as_str().map(str::to_owned));
         Some(Entry {
-            command: entry["command"].as_str().map(str::to_owned),
-            args: texts(&entry["args"]),
+            command,
+            args: words.chain(texts(&entry["args"])).collect(),
+            url: urls.into_iter().flatten().next(),
             env: env
+                .into_iter()
+                .flatten()
+                .flatten()
                 .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
                 .collect(),
             env_vars: texts(&entry["env_vars"]),
@@ -356,14 +413,12 @@ impl Entry {
 pub fn hook_events(file: &Value) -> Vec<String> {
     let events = file["hooks"].as_object().into_iter().flatten();
     let calls_us = |hook: &Value| {
-        let program = |command: &str| {
-            let first = command.split_whitespace().next().unwrap_or_default();
-            starts_us(first.trim_matches(['"', '\'']))
+        let hook = Hook {
+            command: hook["command"].as_str(),
+            first_arg: hook["args"].get(0).and_then(Value::as_str),
+            server: hook["server"].as_str(),
         };
-        let of_server = hook["server"].as_str().is_some_and(|server| {
-            server == KEY || server.rsplit(':').next().is_some_and(|last| last == KEY)
-        });
-        of_server || hook["command"].as_str().is_some_and(program)
+        hook.duty().is_some()
     };
     events
         .filter(|(_, groups)| {
@@ -460,6 +515,29 @@ mod tests {
     }
 
     #[test]
+    fn others() {
+        check("opencode", &[], &[], "starts");
+        check("copilot", &[], &[], "?");
+        check("copilot", &[json!({})], &[], "waits");
+        check("copilot", &[json!({"trustedFolders": ["/p"]})], &[], "starts");
+        check("copilot", &[json!({"trusted_folders": ["/"]})], &[], "starts");
+        for client in ["cursor", "vscode", "zed"] {
+            check(client, &[], &[], "?");
+        }
+        let file = json!({"mcp": {"team-table": {
+            "command": ["x", "serve"], "environment": {"A": "1"}
+        }}});
+        let entry = Entry::read(&file, "mcp").unwrap();
+        assert_eq!(
+            (entry.command.as_deref(), entry.args.as_slice()),
+            (Some("x"), &["serve".into()][..])
+        );
+        assert_eq!(entry.variable("A"), Some("1"));
+        let file = json!({"s": {"team-table": {"httpUrl": "http://h/mcp"}}});
+        assert_eq!(Entry::read(&file, "s").unwrap().url.as_deref(), Some("http://h/mcp"));
+    }
+
+    #[test]
     fn entries_and_hooks() {
         let file = json!({"s": {"team-table": {
             "command": "x", "args": ["serve", "--name", "a"], "env": {"A": "1"}, "disabled": true
@@ -473,6 +551,7 @@ mod tests {
             "Start": [{"hooks": [{"type": "command", "command": "\"/opt/team-table\" hook"}]}],
             "End": [{"hooks": [{"command": "team-table", "args": ["wake"]}]}],
             "Plugin": [{"hooks": [{"server": "plugin:team-table:team-table"}]}],
+            "Theirs": [{"hooks": [{"command": "team-table status"}]}],
             "Other": [{"hooks": [{"command": "echo team-table"}, {"server": "x"}]}],
             "Odd": 7,
         }});

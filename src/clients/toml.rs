@@ -7,57 +7,48 @@
 
 use std::ops::Range;
 
+use serde_json::Map;
 use toml_edit::{Document, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::{
-    KEY, Place, Seen, Server,
-    span::{self, Edit, Fault, line_end, line_start, newline, slice},
+    KEY,
+    span::{self, Edit, Fault, indent, line_end, line_start, newline, slice},
+    value,
 };
 
-/// What stands under our name.
-pub(super) fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
+type Members = Map<String, serde_json::Value>;
+
+/// The members of what stands under our name.
+pub(super) fn look(text: &str, section: &str) -> Result<Option<Members>, Fault> {
     let body = span::split_bom(text).1;
     let document = parse(body)?;
-    let Found::Entry { entry, .. } = find(&document, body, place)? else { return Ok(None) };
-    let template = parse(place.template)?;
-    let Found::Entry { entry: ours, .. } = find(&template, place.template, place)? else {
-        return Ok(None);
-    };
-    let mut seen = Seen::default();
-    for (name, item) in entry.iter() {
-        match name {
-            "command" => seen.command = item.as_str().map(ToOwned::to_owned),
-            "args" => seen.args = item.as_array().and_then(|_| strings(item)),
-            name => {
-                let usual = ours.get(name).and_then(strings);
-                if usual.is_none() || strings(item) != usual {
-                    seen.others.push(name.to_owned());
-                }
-            }
-        }
-    }
-    Ok(Some(seen))
+    let Found::Entry { entry, .. } = find(&document, body, section)? else { return Ok(None) };
+    Ok(Some(entry.iter().map(|(name, item)| (name.to_owned(), value::from_item(item))).collect()))
 }
 
-/// Puts our entry in, or sets the command and the arguments of the one that is there.
-pub(super) fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
+/// Puts an entry with these members in, or makes those of the one that is there the same.
+pub(super) fn add(text: &str, section: &str, members: &Members) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let document = parse(body)?;
-    let edits = match find(&document, body, place)? {
-        Found::Entry { entry, .. } => set(entry, &server.command, &server.args()),
-        Found::NoEntry => vec![(body.len()..body.len(), appended(body, &filled(place, server)?))],
+    let edits = match find(&document, body, section)? {
+        Found::Entry { .. } => return Ok(format!("{mark}{}", set(body, section, members)?)),
+        Found::NoEntry => {
+            let table = format!("[{section}.{KEY}]\n{}\n", pairs(members).join("\n"));
+            vec![(body.len()..body.len(), appended(body, &table))]
+        }
         Found::NoEntryInline(section) => {
-            vec![inserted(body, section, &inline(&filled(place, server)?, place)?)]
+            let entry = format!("{KEY} = {{ {} }}", pairs(members).join(", "));
+            vec![inserted(body, section, &entry)]
         }
     };
     Ok(format!("{mark}{}", span::apply(body, edits)))
 }
 
 /// Takes the entry under our name out, with its sub-tables.
-pub(super) fn remove(text: &str, place: Place) -> Result<String, Fault> {
+pub(super) fn remove(text: &str, section: &str) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let document = parse(body)?;
-    let Found::Entry { section, key, item, .. } = find(&document, body, place)? else {
+    let Found::Entry { section, key, item, .. } = find(&document, body, section)? else {
         return Ok(text.to_owned());
     };
     let ranges = match section {
@@ -95,8 +86,8 @@ pub(super) fn parse(body: &str) -> Result<Document<&str>, Fault> {
     })
 }
 
-fn find<'d>(document: &'d Document<&str>, body: &str, place: Place) -> Result<Found<'d>, Fault> {
-    let Some((section_key, section)) = document.get_key_value(place.section) else {
+fn find<'d>(document: &'d Document<&str>, body: &str, section: &str) -> Result<Found<'d>, Fault> {
+    let Some((section_key, section)) = document.get_key_value(section) else {
         return Ok(Found::NoEntry);
     };
     let Some(table) = section.as_table_like() else {
@@ -262,59 +253,135 @@ fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// Sets the command and the arguments of an entry, each only where it differs.
-fn set(entry: &dyn TableLike, command: &str, args: &[String]) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    if let Some(item) = entry.get("command").filter(|item| item.as_str() != Some(command)) {
-        edits.extend(item.span().map(|span| (span, quoted(command))));
-    }
-    if let Some(item) = entry.get("args").filter(|item| strings(item).as_deref() != Some(args)) {
-        edits.extend(item.span().map(|span| (span, list(args))));
-    }
-    edits
-}
-
-/// The template with the command and the arguments of this server.
-fn filled(place: Place, server: &Server) -> Result<String, Fault> {
-    let document = parse(place.template)?;
-    match find(&document, place.template, place)? {
-        Found::Entry { entry, .. } => {
-            Ok(span::apply(place.template, set(entry, &server.command, &server.args())))
+/// Makes the members of the entry these. Where they have the same keys, only values that differ are
+/// written. Else each one takes the place of the one that stands there now, so that comments and
+/// layout stay; what is left over goes, or comes behind the last one.
+fn set(body: &str, section: &str, members: &Members) -> Result<String, Fault> {
+    let mut text = body.to_owned();
+    loop {
+        let document = parse(&text)?;
+        let Found::Entry { entry, item, .. } = find(&document, &text, section)? else {
+            return Ok(text);
+        };
+        let edits = next_edits(&text, item, entry, members)?;
+        if edits.is_empty() {
+            return Ok(text);
         }
-        Found::NoEntry | Found::NoEntryInline(_) => Err(lost(place.template)),
+        text = span::apply(&text, edits);
     }
 }
 
-/// The filled template's entry as `key = { .. }`.
-fn inline(file: &str, place: Place) -> Result<String, Fault> {
-    let document = parse(file)?;
-    let Found::Entry { entry, .. } = find(&document, file, place)? else { return Err(lost(file)) };
-    let settings: Vec<String> = entry
-        .iter()
-        .map(|(name, item)| format!("{name} = {}", slice(file, item.span().unwrap_or_default())))
-        .collect();
-    Ok(format!("{KEY} = {{ {} }}", settings.join(", ")))
+/// One member where it stands.
+struct Pair<'d> {
+    name: &'d str,
+    item: &'d Item,
+    key: Range<usize>,
+    value: Range<usize>,
 }
 
-fn lost(text: &str) -> Fault {
-    Fault::at(text, 0, format!("the template has no entry `{KEY}`"))
-}
-
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[{}]", texts.join(", "))
-}
-
-/// A string, or a list of nothing but strings.
-fn strings(item: &Item) -> Option<Vec<String>> {
-    if let Some(text) = item.as_str() {
-        return Some(vec![text.to_owned()]);
+impl Pair<'_> {
+    fn range(&self) -> Range<usize> {
+        self.key.start..self.value.end
     }
-    item.as_array()?.iter().map(|value| value.as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// The first step that is left to be done.
+fn next_edits(
+    body: &str,
+    item: &Item,
+    entry: &dyn TableLike,
+    members: &Members,
+) -> Result<Vec<Edit>, Fault> {
+    let there = placed(body, entry)?;
+    let has_same_keys =
+        there.len() == members.len() && there.iter().all(|pair| members.contains_key(pair.name));
+    if has_same_keys {
+        let differing = there.iter().filter_map(|pair| {
+            let new = members.get(pair.name)?;
+            (value::from_item(pair.item) != *new).then(|| (pair.value.clone(), written(new)))
+        });
+        return Ok(differing.collect());
+    }
+    let is_inline = matches!(item, Item::Value(_));
+    if let Some(last) = there.get(members.len()..).and_then(<[_]>::last) {
+        let before = there.iter().rev().nth(1).map(|pair| pair.value.end);
+        let cut = if is_inline {
+            before.unwrap_or(last.key.start)..last.value.end
+        } else {
+            line_of(body, last)
+        };
+        return Ok(vec![(cut, String::new())]);
+    }
+    let all = pairs(members);
+    let replaced = there.iter().zip(members).zip(&all).filter_map(|((pair, (name, new)), text)| {
+        let is_there = pair.name == name && value::from_item(pair.item) == *new;
+        (!is_there).then(|| (pair.range(), text.clone()))
+    });
+    let replaced: Vec<Edit> = replaced.collect();
+    match (all.get(there.len()), there.last()) {
+        (Some(new), Some(last)) if replaced.is_empty() => {
+            let edit = if is_inline {
+                (last.value.end..last.value.end, format!(", {new}"))
+            } else {
+                line_behind(body, last, new)
+            };
+            Ok(vec![edit])
+        }
+        _ => Ok(replaced),
+    }
+}
+
+/// The members of an entry where they stand. Nobody could say where those are that dotted keys make.
+fn placed<'d>(body: &str, entry: &'d dyn TableLike) -> Result<Vec<Pair<'d>>, Fault> {
+    let pairs = entry.iter().map(|(name, item)| {
+        let key = entry.key(name).and_then(Key::span);
+        let (Some(key), Some(value)) = (key, item.span()) else {
+            return Err(Fault::at(body, 0, format!("the entry `{KEY}` is spread over the file")));
+        };
+        Ok(Pair { name, item, key, value })
+    });
+    pairs.collect()
+}
+
+/// The line of a member, but for a comment behind it.
+fn line_of(body: &str, pair: &Pair<'_>) -> Range<usize> {
+    let end = line_end(body, pair.value.end);
+    let behind = slice(body, pair.value.end..end);
+    if behind.trim_start().starts_with('#') {
+        return pair.key.start..end - behind.trim_start().len();
+    }
+    let start = line_start(body, pair.key.start);
+    if body.ends_with('\n') || end < body.len() {
+        return start..end;
+    }
+    without_line_end(slice(body, 0..start)).len()..end
+}
+
+/// A new member on the line behind another one, which begins like it.
+fn line_behind(body: &str, pair: &Pair<'_>, new: &str) -> Edit {
+    let newline = newline(body);
+    let end = line_end(body, pair.value.end);
+    let start = slice(body, line_start(body, pair.key.start)..pair.key.start);
+    let start = if start.trim().is_empty() { indent(body, pair.key.start) } else { start };
+    if slice(body, 0..end).ends_with('\n') {
+        return (end..end, format!("{start}{new}{newline}"));
+    }
+    (end..end, format!("{newline}{start}{new}"))
+}
+
+fn pairs(members: &Members) -> Vec<String> {
+    members.iter().map(|(name, value)| format!("{name} = {}", written(value))).collect()
+}
+
+/// A value on one line.
+fn written(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => Value::from(text).to_string(),
+        serde_json::Value::Array(items) => {
+            format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(", "))
+        }
+        value => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -324,7 +391,7 @@ mod tests {
     use super::{is_bare, parse};
     use crate::clients::{
         Client, File, State,
-        tests::{plain as server, server_file},
+        tests::{calls, plain as server, server_file},
     };
 
     fn codex() -> &'static File {
@@ -443,6 +510,30 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_of_somebodys_layout_becomes_another() {
+        fn check(before: &str, after: &str) {
+            let called = codex().add(before, &calls("/mcp", Some("A"))).unwrap();
+            assert_eq!(called, after.replace("{U}", "\"http://127.0.0.1:8741/mcp\""), "{before:?}");
+            let back = codex().add(&called, &server()).unwrap();
+            assert!(matches!(codex().look(&back), Ok(State::Ours(_))), "{back}");
+        }
+        check(
+            "[mcp_servers.team-table]\n  command = 'team-table' # a\n  # b\n  args = [\n'serve',\n] # c\n\
+             env_vars = [\"TEAM_TABLE_NAME\", \"TEAM_TABLE_DB\", \"CODEX_HOME\"] # d\n[z]",
+            "[mcp_servers.team-table]\n  url = {U} # a\n  # b\n  bearer_token_env_var = \"A\" # c\n\
+             # d\n[z]",
+        );
+        check(
+            "[mcp_servers]\nteam-table.command = 'team-table'\nteam-table.args = ['serve']\n",
+            "[mcp_servers]\nteam-table.url = {U}\nteam-table.bearer_token_env_var = \"A\"\n",
+        );
+        check(
+            "mcp_servers.team-table = { command = 'team-table', args = ['serve'] }",
+            "mcp_servers.team-table = { url = {U}, bearer_token_env_var = \"A\" }",
+        );
+    }
+
+    #[test]
     fn bare() {
         let section = codex().server.unwrap().section;
         for text in ["", "\n", "mcp_servers = {}", "[mcp_servers]\n"] {
@@ -478,7 +569,13 @@ mod tests {
             if parse(text.trim_start_matches('\u{feff}')).is_ok() && let Ok(added) = codex().add(&text, &server()) {
                 prop_assert_ne!(&added, &text);
                 prop_assert_eq!(&add(&added), &added);
-                prop_assert_eq!(codex().remove(&added).unwrap(), text);
+                prop_assert_eq!(codex().remove(&added).unwrap(), &*text);
+
+                let called = codex().add(&added, &calls("/mcp", None)).unwrap();
+                prop_assert_eq!(&codex().add(&text, &calls("/mcp", None)).unwrap(), &called);
+                let named = codex().add(&called, &calls("/mcp", Some("A"))).unwrap();
+                prop_assert_eq!(&add(&named), &added);
+                prop_assert_eq!(codex().remove(&named).unwrap(), text);
             }
         }
 

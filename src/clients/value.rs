@@ -21,7 +21,7 @@ pub fn parse(text: &str, format: Format) -> Result<Value, Fault> {
     }
 }
 
-fn from_json(value: &ast::Value<'_>) -> Value {
+pub(super) fn from_json(value: &ast::Value<'_>) -> Value {
     match value {
         ast::Value::StringLit(lit) => Value::String(lit.value.to_string()),
         ast::Value::NumberLit(lit) => serde_json::from_str(lit.value).unwrap_or(Value::Null),
@@ -36,11 +36,11 @@ fn from_json(value: &ast::Value<'_>) -> Value {
     }
 }
 
-fn from_table(table: &dyn TableLike) -> Value {
+pub(super) fn from_table(table: &dyn TableLike) -> Value {
     table.iter().map(|(key, item)| (key.to_owned(), from_item(item))).collect()
 }
 
-fn from_item(item: &Item) -> Value {
+pub(super) fn from_item(item: &Item) -> Value {
     match item {
         Item::None => Value::Null,
         Item::Value(value) => from_toml(value),
@@ -71,14 +71,14 @@ mod tests {
     #[test]
     fn both_notations_say_the_same() {
         let text = "\u{feff}// c\n{\"a\": {\"b\": [1, true, \"x\", null,],},}";
-        let found = parse(text, Format::Json { comments: true }).unwrap();
+        let found = parse(text, Format::ANY_JSON).unwrap();
         assert_eq!(found, json!({"a": {"b": [1, true, "x", null]}}));
         let text = "[a]\nb = [1, true, \"x\"]\nc = {d = 1}\n[[e]]\nf = 1\n";
         let expected = json!({"a": {"b": [1, true, "x"], "c": {"d": 1}}, "e": [{"f": 1}]});
         assert_eq!(parse(text, Format::Toml).unwrap(), expected);
         assert_eq!(parse("", Format::Toml).unwrap(), json!({}));
-        assert_eq!(parse("", Format::Json { comments: false }).unwrap(), json!(null));
-        let fault = parse("{\n \"a\": }", Format::Json { comments: false }).unwrap_err();
+        assert_eq!(parse("", Format::ANY_JSON).unwrap(), json!(null));
+        let fault = parse("{\n \"a\": }", Format::ANY_JSON).unwrap_err();
         assert_eq!(fault.line, 2);
     }
 }

@@ -11,31 +11,30 @@ use std::{
 };
 
 use super::{
+    address, next,
     plan::Plan,
     receipt::{Drawer, Receipt},
 };
 use crate::{
-    clients::{self, CLIENTS, Client, Extras, KEY, Server},
+    clients::{self, CLIENTS, Client, Extras, KEY, Lack, Link, Program, Server},
     domain::name::MemberName,
     error::{Error, Result},
     platform,
 };
 
 /// Make the table and write the clients' configuration files
-///
-/// Edits `.mcp.json` and `.codex/config.toml` at the top of the checkout, and where there is a
-/// `.gemini` folder `.gemini/settings.json`: shows what will change, asks on a terminal, keeps a
-/// copy in `.agent-comms/backup/`. Everything else in these files stays as it is, byte for byte.
 #[derive(Debug, Default, clap::Args)]
+#[command(long_about = long_about())]
 pub struct Args {
     /// Only this client's files (can be repeated)
     #[arg(
         long,
         value_name = "NAME",
         value_delimiter = ',',
-        value_parser = clap::builder::PossibleValuesParser::new(
-            CLIENTS.iter().map(|client| client.name)
-        )
+        value_parser = clap::builder::PossibleValuesParser::new(CLIENTS.iter().map(|client| {
+            let help = format!("{client}: `{}`", client.server_file().path);
+            clap::builder::PossibleValue::new(client.name).help(help)
+        }))
     )]
     pub client: Vec<String>,
 
@@ -45,10 +44,21 @@ pub struct Args {
 
     /// Set up more than the server (can be repeated)
     ///
-    /// Both write into the clients' settings, beside what is there. What is not named here is left
+    /// All write into the clients' settings, beside what is there. What is not named here is left
     /// as it is.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', conflicts_with = "remove")]
     pub with: Vec<With>,
+
+    /// Lead the clients to a server on the network, such as http://127.0.0.1:8741/mcp
+    ///
+    /// An address that ends in /sse is one of `serve --transport sse`. Without --token-env only a
+    /// server on this machine, as whom `?name=NAME` says.
+    #[arg(long, value_name = "URL", conflicts_with = "remove")]
+    pub url: Option<String>,
+
+    /// The environment variable in which each client finds its token
+    #[arg(long, value_name = "VAR", requires = "url")]
+    pub token_env: Option<String>,
 
     /// Show the changes and write nothing
     #[arg(long)]
@@ -70,6 +80,26 @@ pub enum With {
     Hooks,
     /// Give an idle session a turn when a message comes (Claude Code, Codex)
     Wake,
+    /// Let the tools of team-table run without asking
+    Allow,
+}
+
+/// What `--help` says, from the rows of the clients.
+fn long_about() -> String {
+    let (usual, others): (Vec<&Client>, Vec<&Client>) =
+        CLIENTS.iter().partition(|client| client.is_usual());
+    let named = |clients: &[&Client]| {
+        let names = clients.iter().map(|client| client.title.to_owned());
+        next::listed(&names.collect::<Vec<_>>())
+    };
+    format!(
+        "Make the table and write the clients' configuration files\n\nEdits the files of {} at the \
+         top of the checkout, and those of {} where one of their files or folders is there: shows \
+         what will change, asks on a terminal, keeps a copy in `.agent-comms/backup/`. Everything \
+         else in these files stays as it is, byte for byte.",
+        named(&usual),
+        named(&others)
+    )
 }
 
 /// Where `init` runs and whom it talks to.
@@ -103,31 +133,47 @@ pub type Work<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// What is to be done to which files.
 struct Job<'a> {
-    clients: &'a [&'static Client],
-    /// Those among them that were not asked for, but have a folder here.
-    found: &'a [&'static Client],
+    clients: Chosen,
     top: &'a Path,
     cwd: &'a Path,
     drawer: Option<Drawer>,
     /// What goes into the files; none where it comes out of them.
     server: Option<Server>,
+    /// What hooks start.
+    program: String,
     extras: Extras,
+}
+
+/// Whose files are edited.
+#[derive(Default)]
+struct Chosen {
+    clients: Vec<&'static Client>,
+    /// What is to be said of that.
+    remarks: Vec<String>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// A file that cannot be read, understood or written, a bad name, or a no to the question.
+/// A file that cannot be read, understood or written, a bad name or address, or a no to the
+/// question.
 pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
-    let (clients, found) = chosen(args, &cx.top)?;
     let has = |wanted| args.with.contains(&wanted);
-    let extras = Extras { hooks: has(With::Hooks), wake: has(With::Wake) };
+    let extras = Extras { hooks: has(With::Hooks), wake: has(With::Wake), allow: has(With::Allow) };
+    let mut clients = chosen(args, &cx.top)?;
     let server = if args.remove { None } else { Some(server(args, cx)?) };
+    if let Some(server) = &server {
+        clients = clients.with_a_form_for(&server.link)?;
+    }
+    let program = match server.as_ref().map(|server| &server.link) {
+        Some(Link::Program(program)) => program.command.clone(),
+        _ => KEY.to_owned(),
+    };
     // A removal does not make the folder of backups only to put one in.
     let comms = cx.comms.as_deref().filter(|comms| !args.remove || comms.is_dir());
     let drawer = comms.map(Drawer::new);
     let (top, cwd) = (&cx.top, &cx.cwd);
-    let job = Job { clients: &clients, found: &found, top, cwd, drawer, server, extras };
+    let job = Job { clients, top, cwd, drawer, server, program, extras };
     let (shown, _) = job.plan()?;
     say(cx.out, &shown.diff())?;
     say(cx.talk, &shown.remarks())?;
@@ -153,8 +199,10 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
         return Err(Error::internal("the turn to write passed without a write"));
     };
     say(cx.talk, &done)?;
-    let next =
-        if args.remove { after_removal(&plan) } else { next_steps(cx, &clients, extras, &plan) };
+    let next = match &job.server {
+        Some(server) => next::after_setup(cx, &job.clients.clients, args, extras, server, &plan),
+        None => next::after_removal(&plan),
+    };
     say(cx.talk, &next)
 }
 
@@ -163,40 +211,102 @@ impl Job<'_> {
     fn plan(&self) -> Result<(Plan, Receipt)> {
         let receipt = self.drawer.as_ref().map(Drawer::receipt).transpose()?.unwrap_or_default();
         let mut plan = Plan::new(self.cwd);
-        for client in self.found {
-            let folder = client.folder.unwrap_or_default();
-            plan.remark(format!("{client} is set up too, as `{folder}/` is here"));
+        for remark in &self.clients.remarks {
+            plan.remark(remark.clone());
         }
-        for client in self.clients {
-            if let Some(server) = &self.server {
-                plan.put_in(client, self.top, server, self.extras)?;
-                continue;
-            }
-            for file in client.files {
-                let path = self.top.join(file.path);
-                let made = self.drawer.as_ref().and_then(|drawer| drawer.made(&receipt, &path));
-                plan.take_out(file, path, made)?;
+        for client in &self.clients.clients {
+            match &self.server {
+                Some(server) => {
+                    plan.put_in(client, self.top, server, &self.program, self.extras)?;
+                }
+                None => plan.take_out(client, self.top, self.drawer.as_ref(), &receipt)?,
             }
         }
+        self.remark_on_sharers(&mut plan);
         Ok((plan, receipt))
+    }
+
+    /// A file that is changed for one client may be another one's too.
+    fn remark_on_sharers(&self, plan: &mut Plan) {
+        let is_chosen =
+            |client: &Client| self.clients.clients.iter().any(|it| it.name == client.name);
+        let files = self.clients.clients.iter().map(|client| client.server_file());
+        for other in CLIENTS.iter().filter(|client| !is_chosen(client)) {
+            let shared = files.clone().find(|file| {
+                plan.changes(file.path) && other.server_file().paths().any(|path| path == file.path)
+            });
+            // That the usual ones have others with them is no news.
+            if let Some(file) = shared.filter(|_| self.server.is_none() || other.is_usual()) {
+                plan.remark(format!("{other} reads `{}` too", file.path));
+            }
+        }
     }
 }
 
-/// What the clients are to start, and as whom.
+impl Chosen {
+    /// Without those that cannot be led to this server. Whoever is set up unasked is not left out
+    /// in silence.
+    fn with_a_form_for(self, link: &Link) -> Result<Chosen> {
+        let (mut left, mut why) = (Chosen { remarks: self.remarks, ..Chosen::default() }, None);
+        for client in self.clients {
+            let Some(lack) = client.lacks(link) else {
+                left.clients.push(client);
+                continue;
+            };
+            let what = match lack {
+                Lack::Network => format!("{client} knows no servers on the network"),
+                Lack::Sse => format!(
+                    "{client} knows streamable HTTP alone, not the transport of 2024 at `/sse`"
+                ),
+                Lack::Variable => format!(
+                    "{client} takes no variable for a token, and a token in its file could be read \
+                     by everybody"
+                ),
+            };
+            if client.is_usual() {
+                return Err(Error::refused(what).hint(match lack {
+                    Lack::Sse => {
+                        "give it an address that ends in /mcp, and leave it out here: \
+                                  --client NAME is for the others"
+                    }
+                    _ => "leave it out: --client NAME is for the others",
+                }));
+            }
+            left.remarks.push(format!("{what}: left out"));
+            why = Some(what);
+        }
+        match why {
+            Some(what) if left.clients.is_empty() => Err(Error::refused(what)),
+            _ => Ok(left),
+        }
+    }
+}
+
+/// How the clients come to the server.
 fn server(args: &Args, cx: &Setup<'_>) -> Result<Server> {
+    let trust = args.with.contains(&With::Allow);
+    let wake = args.with.contains(&With::Wake);
+    if let Some(url) = &args.url {
+        let network = address::parse(url, args.token_env.as_deref())?;
+        if args.name.is_some() {
+            return Err(Error::usage("`--name` is for servers that clients start")
+                .hint("on the network a token says who comes, or `?name=NAME` in the address"));
+        }
+        if wake {
+            return Err(Error::usage("`--with wake` is for servers that clients start")
+                .hint("a server on the network cannot wake a session: leave `wake` away"));
+        }
+        return Ok(Server { link: Link::Network(network), trust });
+    }
     let name = args.name.as_deref().map(MemberName::parse).transpose();
     let name = name.map_err(|err| err.in_usage("--name"))?.map(|name| name.to_string());
-    Ok(Server {
-        command: command(&cx.path, &cx.current_exe)?,
-        name,
-        wake: args.with.contains(&With::Wake),
-    })
+    let program = Program { command: command(&cx.path, &cx.current_exe)?, name, wake };
+    Ok(Server { link: Link::Program(program), trust })
 }
 
 /// The rows of the names that were given, in the table's order; without a name all that are set up
-/// unasked, and beside them those of these that are only because their folder is here. Everything
-/// comes out again unasked.
-fn chosen(args: &Args, top: &Path) -> Result<(Vec<&'static Client>, Vec<&'static Client>)> {
+/// unasked, and those of which something is here. Everything comes out again unasked.
+fn chosen(args: &Args, top: &Path) -> Result<Chosen> {
     let names = &args.client;
     if let Some(unknown) = names.iter().find(|name| Client::named(name).is_none()) {
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
@@ -206,12 +316,20 @@ fn chosen(args: &Args, top: &Path) -> Result<(Vec<&'static Client>, Vec<&'static
     if !names.is_empty() || args.remove {
         let is_named = |client: &&Client| names.iter().any(|name| name == client.name);
         let chosen = CLIENTS.iter().filter(|client| names.is_empty() || is_named(client));
-        return Ok((chosen.collect(), Vec::new()));
+        return Ok(Chosen { clients: chosen.collect(), remarks: Vec::new() });
     }
-    let is_here = |client: &&Client| client.folder.is_none_or(|folder| top.join(folder).is_dir());
-    let chosen: Vec<&Client> = CLIENTS.iter().filter(is_here).collect();
-    let found = chosen.iter().copied().filter(|client| client.folder.is_some()).collect();
-    Ok((chosen, found))
+    let mut chosen = Chosen::default();
+    for client in CLIENTS {
+        let sign = client.signs.iter().map(|sign| (sign, top.join(sign)));
+        if let Some((sign, path)) = sign.into_iter().find(|(_, path)| path.exists()) {
+            let slash = if path.is_dir() { "/" } else { "" };
+            chosen.remarks.push(format!("{client} is set up too, as `{sign}{slash}` is here"));
+        } else if !client.is_usual() {
+            continue;
+        }
+        chosen.clients.push(client);
+    }
+    Ok(chosen)
 }
 
 /// What the clients are to start: our name where `path` (of the environment) leads to this very
@@ -237,129 +355,7 @@ pub(super) fn command(path: &OsStr, current_exe: &Path) -> Result<String> {
     Ok(command.to_owned())
 }
 
-/// What the person has to do now, and what to expect.
-fn next_steps(cx: &Setup<'_>, clients: &[&Client], extras: Extras, plan: &Plan) -> String {
-    let mut steps: Vec<String> = Vec::new();
-    for client in clients {
-        steps.push(format!("{client}: {}", client.next));
-        if extras.hooks {
-            steps.push(format!("{client}, hooks: {}", client.next_hooks));
-        }
-        if extras.wake {
-            steps.push(format!("{client}, wake: {}", client.next_wake));
-        }
-    }
-    let files = clients.iter().flat_map(|client| client.files);
-    let files: Vec<String> = files
-        .filter(|file| file.server.is_some() || file.has_hooks(extras))
-        .map(|file| format!("`{}`", file.path))
-        .collect();
-    let files = listed(&files);
-    let again = match extras {
-        Extras { hooks: false, wake: false } => "team-table init",
-        Extras { hooks: true, wake: false } => "team-table init --with hooks",
-        Extras { hooks: false, wake: true } => "team-table init --with wake",
-        Extras { hooks: true, wake: true } => "team-table init --with hooks,wake",
-    };
-    if let Some(command) = &plan.local {
-        steps.push(format!(
-            "the command is `{command}`, as PATH does not lead to this program: put it there and \
-             run `{again}` again before you share {files}"
-        ));
-    }
-    if is_git(&cx.top) {
-        steps.push(format!(
-            "commit {files}, so that every clone and worktree has them, or run `{again}` in each \
-             worktree; `.agent-comms/.gitignore` keeps that folder out of git"
-        ));
-    }
-    if let Some(workspace) = cx.comms.as_deref().and_then(Path::parent)
-        && workspace != cx.top
-    {
-        steps.push(format!(
-            "sessions in `{}` sit at the table of `{}`",
-            cx.top.display(),
-            workspace.display()
-        ));
-    }
-    let steps: String = steps.iter().map(|step| item(step)).collect();
-    format!(
-        "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
-         {FOR_AGENTS}"
-    )
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn listed(items: &[String]) -> String {
-    match items {
-        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        items => items.concat(),
-    }
-}
-
-/// Three lines that tell agents to look at the table at all.
-const FOR_AGENTS: &str = "\
-    Other agents and a human work here too: the `team-table` tools reach them.\n\
-    Call `register` when you begin and `get_messages` before you end.\n\
-    When a result says that messages are unread, read and answer them first.\n";
-
-/// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
-pub(super) fn item(text: &str) -> String {
-    let mut shown = String::from("-");
-    let mut width = 1;
-    let mut quoted = false;
-    let words = text.split(|c| {
-        quoted ^= c == '`';
-        c == ' ' && !quoted
-    });
-    for word in words {
-        let n = word.chars().count();
-        if width > 1 && width + 1 + n > 80 {
-            shown.push_str("\n ");
-            width = 1;
-        }
-        shown.extend([" ", word]);
-        width += 1 + n;
-    }
-    shown.push('\n');
-    shown
-}
-
-fn after_removal(plan: &Plan) -> String {
-    if plan.is_empty() {
-        return String::new();
-    }
-    "next:\n\
-     - sessions that are open keep the server until they end\n\
-     - the table stays; delete `.agent-comms/` if nobody needs it any more\n"
-        .to_owned()
-}
-
-/// A checkout: `.git` is a file (a linked worktree, a submodule) or a folder with a `HEAD`;
-/// sandboxes leave empty folders of that name.
-fn is_git(top: &Path) -> bool {
-    let git = top.join(".git");
-    git.is_file() || git.join("HEAD").is_file()
-}
-
 fn say(to: &mut dyn Write, text: &str) -> Result<()> {
     let failed = |err: io::Error| Error::io("write to", Path::new("the terminal"), err);
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::item;
-
-    #[test]
-    fn items_fit_a_terminal_and_keep_commands_whole() {
-        assert_eq!(item("commit it"), "- commit it\n");
-        let x = "x".repeat(66);
-        assert_eq!(
-            item(&format!("{x} run `team-table init`")),
-            format!("- {x} run\n  `team-table init`\n")
-        );
-        let path = "y".repeat(100);
-        assert_eq!(item(&format!("{path} then")), format!("- {path}\n  then\n"));
-    }
 }

@@ -1,9 +1,11 @@
 //! What only a person or a script runs.
 
+mod address;
 pub mod doctor;
 pub mod hook;
 pub mod init;
 pub mod log;
+mod next;
 mod plan;
 pub mod plugin;
 pub mod poll;

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::init;
+use super::{init, next};
 use crate::{
     clients::{
         KEY,
@@ -227,6 +227,6 @@ fn next_steps(package: &Package, folder: &Path, command: &str) -> String {
             package.client
         ));
     }
-    let steps: String = steps.iter().map(|step| init::item(step)).collect();
+    let steps: String = steps.iter().map(|step| next::item(step)).collect();
     format!("next:\n{steps}")
 }

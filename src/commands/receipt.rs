@@ -19,6 +19,9 @@ use crate::{
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Receipt {
     files: Vec<Record>,
+    /// It was found, and so tells of all that was done.
+    #[serde(skip)]
+    pub(super) is_found: bool,
 }
 
 /// One such file.
@@ -31,6 +34,9 @@ struct Record {
     /// The folders that were made for it, the innermost first; as `path`.
     #[serde(default)]
     folders: Vec<String>,
+    /// The permission to run our tools unasked came in too: a person may have put in the same.
+    #[serde(default)]
+    allow: bool,
 }
 
 /// What `init` made for one client.
@@ -40,6 +46,8 @@ pub(super) struct Made {
     pub(super) file: bool,
     /// Folders, the innermost first.
     pub(super) folders: Vec<PathBuf>,
+    /// The permission to run our tools unasked.
+    pub(super) allow: bool,
 }
 
 /// The folder of backups and of the receipt.
@@ -61,8 +69,10 @@ impl Drawer {
     /// The receipt; an empty one where there is none or where it cannot be understood.
     pub(super) fn receipt(&self) -> Result<Receipt> {
         let path = self.folder.join(Drawer::FILE);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        match platform::read_file(&path) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes)
+                .map(|receipt| Receipt { is_found: true, ..receipt })
+                .unwrap_or_default()),
             Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Receipt::default()),
             Err(err) => Err(Error::io("read", &path, err)),
         }
@@ -107,28 +117,23 @@ impl Drawer {
         let path = self.shorten(path);
         let record = receipt.files.iter().find(|record| record.path == path)?;
         let folders = record.folders.iter().map(|folder| self.workspace.join(folder));
-        Some(Made { file: record.created, folders: folders.collect() })
+        Some(Made { file: record.created, folders: folders.collect(), allow: record.allow })
     }
 
     /// Notes that our entry goes into a file. What an earlier run noted of it stays true, unless
     /// the file was made anew.
-    pub(super) fn note(
-        &self,
-        receipt: &mut Receipt,
-        path: &Path,
-        created: bool,
-        folders: &[PathBuf],
-    ) {
-        let folders: Vec<String> = folders.iter().map(|folder| self.shorten(folder)).collect();
+    pub(super) fn note(&self, receipt: &mut Receipt, path: &Path, made: &Made) {
+        let folders: Vec<String> = made.folders.iter().map(|folder| self.shorten(folder)).collect();
         let path = self.shorten(path);
-        match receipt.files.iter_mut().find(|record| record.path == path) {
-            Some(record) => {
-                record.created |= created;
-                if !folders.is_empty() {
-                    record.folders = folders;
-                }
+        if let Some(record) = receipt.files.iter_mut().find(|record| record.path == path) {
+            record.created |= made.file;
+            record.allow |= made.allow;
+            if !folders.is_empty() {
+                record.folders = folders;
             }
-            None => receipt.files.push(Record { path, created, folders }),
+        } else {
+            let (created, allow) = (made.file, made.allow);
+            receipt.files.push(Record { path, created, folders, allow });
         }
     }
 
@@ -159,19 +164,21 @@ mod tests {
         let old = Drawer::new(&comms("old"));
         let mut receipt = Receipt::default();
         let path = |name: &str| folder.path().join("old").join(name);
-        old.note(&mut receipt, &path(".codex/config.toml"), true, &[path(".codex")]);
-        old.note(&mut receipt, &path(".codex/config.toml"), false, &[]);
-        old.note(&mut receipt, Path::new("/elsewhere/.mcp.json"), false, &[]);
+        let nothing = || Made { file: false, folders: vec![], allow: false };
+        let made = Made { file: true, folders: vec![path(".codex")], allow: false };
+        old.note(&mut receipt, &path(".codex/config.toml"), &made);
+        let allowed = Made { allow: true, ..nothing() };
+        old.note(&mut receipt, &path(".codex/config.toml"), &allowed);
+        old.note(&mut receipt, Path::new("/elsewhere/.mcp.json"), &nothing());
         old.store(&receipt).unwrap();
         fs::rename(folder.path().join("old"), folder.path().join("new")).unwrap();
 
         let new = Drawer::new(&comms("new"));
         let mut receipt = new.receipt().unwrap();
         let path = |name: &str| folder.path().join("new").join(name);
-        let codex = Made { file: true, folders: vec![path(".codex")] };
+        let codex = Made { file: true, folders: vec![path(".codex")], allow: true };
         assert_eq!(new.made(&receipt, &path(".codex/config.toml")), Some(codex));
-        let elsewhere = Made { file: false, folders: vec![] };
-        assert_eq!(new.made(&receipt, Path::new("/elsewhere/.mcp.json")), Some(elsewhere));
+        assert_eq!(new.made(&receipt, Path::new("/elsewhere/.mcp.json")), Some(nothing()));
         assert_eq!(new.made(&receipt, &path("other")), None);
         new.strike(&mut receipt, &path(".codex/config.toml"));
         new.strike(&mut receipt, Path::new("/elsewhere/.mcp.json"));

@@ -1,6 +1,6 @@
 //! `init` over whole folders: `init/CLIENT/CASE/in` is a checkout before it, `out` after it, and
 //! `gone`, where there is one, after `--remove` (else that is `in` again). A file `with` says what
-//! is set up beside the server. `UPDATE=1` writes `out`.
+//! is set up beside the server, a file `args` more of the command line. `UPDATE=1` writes `out`.
 
 use std::{
     collections::BTreeMap,
@@ -131,6 +131,16 @@ pub(crate) fn remove() -> Args {
     Args { remove: true, ..Args::default() }
 }
 
+/// A command line behind `init`.
+pub(crate) fn parsed(line: &str) -> Args {
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+    Cli::try_parse_from(["init"].into_iter().chain(line.split_whitespace())).unwrap().args
+}
+
 /// What is set up beside the server, as `--with` takes it.
 pub(crate) fn with(what: &str) -> Args {
     let with = what.split(',').filter(|word| !word.is_empty());
@@ -222,14 +232,15 @@ fn golden_folders() {
             golden_folder(client.name, &case.unwrap().path());
         }
     }
-    assert!(n_cases >= 40, "only {n_cases} cases were found");
+    assert!(n_cases >= 110, "only {n_cases} cases were found");
 }
 
 fn golden_folder(client: &str, case: &Path) {
     let before = tree(&case.join("in"));
     let what = case.display();
     let with = fs::read_to_string(case.join("with")).unwrap_or_default();
-    let args = || only(client, self::with(with.trim_end()));
+    let line = fs::read_to_string(case.join("args")).unwrap_or_default();
+    let args = || only(client, Args { with: self::with(with.trim_end()).with, ..parsed(&line) });
     for keeps_receipt in [true, false] {
         let desk = Desk::new();
         put(&before, &desk.at(""));
@@ -487,7 +498,10 @@ fn an_unknown_client_is_refused_with_what_there_is() {
     let err = Desk::new().run(&only("emacs", Args::default())).err().unwrap();
     assert_eq!(
         (err.kind(), err.hint_text()),
-        (Kind::Usage, Some("there are: claude, codex, gemini"))
+        (
+            Kind::Usage,
+            Some("there are: claude, codex, gemini, opencode, copilot, cursor, vscode, zed")
+        )
     );
 }
 

@@ -47,10 +47,15 @@ fn hooks_of_others_keep_their_bytes() {
 #[test]
 fn nonsense_is_refused_with_what_there_is() {
     let table = Table::new();
-    for args in [&["init", "--with", "nonsense"][..], &["init", "--with", "hooks,allow", "--yes"]] {
+    for args in [&["init", "--with", "nonsense"][..], &["init", "--with", "hooks,nothing", "--yes"]]
+    {
         let output = table.run(args);
         assert_eq!(output.code, 2, "{args:?}");
-        assert!(output.stderr.contains("[possible values: hooks, wake]"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("[possible values: hooks, wake, allow]"),
+            "{}",
+            output.stderr
+        );
     }
     assert_eq!(table.run(&["init", "--remove", "--with", "hooks"]).code, 2);
     assert!(!table.path().join(".mcp.json").exists());
@@ -216,7 +221,7 @@ fn a_server_of_somebody_else_gets_no_hooks_of_ours() {
         Desk::with(".mcp.json", "{\"mcpServers\": {\"team-table\": {\"command\": \"npx\"}}}");
     let printed = desk.run(&only("claude", with("hooks,wake"))).unwrap();
     assert!(printed.out.is_empty() && !desk.at(".claude").exists());
-    let part = "so Claude Code gets no hooks, and is not woken";
+    let part = "so Claude Code gets nothing else here";
     assert!(printed.talk.contains(part), "{}", printed.talk);
 }
 
@@ -251,4 +256,72 @@ fn the_next_steps_are_those_of_what_was_set_up() {
     ] {
         assert!(all.contains(part), "{part} is not in {all}");
     }
+}
+
+#[test]
+fn what_a_person_allowed_stays_allowed() {
+    const OWN: &str = "{\"permissions\": {\"allow\": [\"mcp__team-table\"]}}\n";
+    let desk = Desk::with(CLAUDE, OWN);
+    desk.run(&with("allow")).unwrap();
+    assert_eq!(desk.text(CLAUDE), OWN);
+    desk.run(&with("hooks")).unwrap();
+    let part = "`.claude/settings.json` lets the tools of team-table run unasked, and init did not \
+                put that there: left as it is\n";
+    for _ in 0..2 {
+        let printed = desk.remove();
+        assert!(printed.talk.contains(part), "{}", printed.talk);
+        assert_eq!(desk.text(CLAUDE), OWN);
+    }
+    assert_eq!(desk.tree().into_keys().collect::<Vec<_>>(), [CLAUDE]);
+}
+
+#[test]
+fn permissions_are_put_in_once_and_go_with_what_else_is_set_up() {
+    let desk = Desk::with("opencode.json", "{}\n");
+    fs::create_dir(desk.at(".gemini")).unwrap();
+    let before = desk.tree();
+    let printed = desk.run(&with("allow")).unwrap();
+    let all = desk.tree();
+    for part in [
+        "Claude Code, allow: it heeds the permissions of a project once the folder is trusted",
+        "Codex, allow: it runs the tools without asking, so nothing was set up for that",
+        "Gemini CLI, allow: `trust` in its entry",
+        "opencode, allow: `permission` in its file",
+    ] {
+        assert!(printed.unwrapped().contains(part), "{}", printed.talk);
+    }
+    for args in [with("allow"), with("")] {
+        assert_eq!(desk.run(&args).unwrap().out, "");
+    }
+    assert_same(&desk.tree(), &all, "again");
+    desk.run(&with("hooks,wake")).unwrap();
+    desk.remove();
+    assert_same(&desk.tree(), &before, "removed");
+
+    let desk = Desk::new();
+    let printed = desk.run(&only("copilot", with("allow"))).unwrap();
+    assert!(printed.unwrapped().contains("`copilot --allow-tool=team-table`"), "{}", printed.talk);
+}
+
+#[test]
+fn rules_and_entries_of_somebody_are_not_allowed_over() {
+    let rule = "{\"permission\": {\"team-table_*\": \"deny\"}}\n";
+    let desk = Desk::with("opencode.json", rule);
+    let printed = desk.run(&only("opencode", with("allow"))).unwrap();
+    let part = "`opencode.json` has a rule of its own for the tools of team-table: left as it is\n";
+    assert!(printed.talk.contains(part), "{}", printed.talk);
+    desk.run(&only("opencode", remove())).unwrap();
+    assert_eq!(desk.text("opencode.json"), rule);
+
+    let entry = "{\"mcpServers\": {\"team-table\": {\"command\": \"team-table\", \"args\": \
+                 [\"serve\"], \"timeout\": 9}}}\n";
+    let desk = Desk::with(GEMINI, entry);
+    let printed = desk.run(&only("gemini", with("allow"))).unwrap();
+    assert!(printed.talk.contains("add `\"trust\": true` to it"), "{}", printed.talk);
+    assert_eq!(desk.text(GEMINI), entry);
+
+    let desk =
+        Desk::with(".mcp.json", "{\"mcpServers\": {\"team-table\": {\"command\": \"npx\"}}}");
+    desk.run(&only("claude", with("allow"))).unwrap();
+    assert!(!desk.at(".claude").exists());
 }

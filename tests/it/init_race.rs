@@ -3,9 +3,8 @@
 use std::{
     fs,
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
 };
 
 use crate::support::faults::{Done, Place, eventually, rounds, write};
@@ -163,39 +162,19 @@ fn a_removal_waits_for_its_turn_too() {
     assert_eq!(text(&json(&place)), OTHERS);
 }
 
-/// The second file is a pipe, so that this test knows when it is read: for the third time when the
-/// first file is written and the second one is about to be.
 #[test]
 fn a_write_that_fails_leaves_a_persons_edit_of_the_others() {
     let place = Place::new();
     write(&json(&place), OTHERS.as_bytes());
-    let folder = place.path().join(".codex");
-    fs::create_dir(&folder).unwrap();
-    let pipe = folder.join("config.toml");
-    let make = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-    make(&pipe);
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let child = place.command(&["init", "--yes"]).spawn().unwrap();
-    let edited = loop {
-        // It opens for writing when somebody reads; whoever reads next finds another pipe.
-        let mut reader = None;
-        eventually("the second file is read", || {
-            reader = fs::OpenOptions::new().write(true).custom_flags(nonblocking).open(&pipe).ok();
-            reader.is_some()
-        });
-        let mut reader = reader.unwrap();
-        let is_last = has_ours(&json(&place));
-        if is_last {
-            let edited = text(&json(&place)).replace("\"y\"", "\"z\"");
-            write(&json(&place), edited.as_bytes());
-            fs::remove_file(&pipe).unwrap();
-            reader.write_all(b"a = 2\n").unwrap();
-            break edited;
-        }
-        make(&folder.join("next"));
-        fs::rename(folder.join("next"), &pipe).unwrap();
-        reader.write_all(b"a = 1\n").unwrap();
-    };
+    let mut command = place.command(&["init", "--yes"]);
+    command.env("TEAM_TABLE_FAULT", "before_file:wait:2").stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    eventually("the first file is written", || has_ours(&json(&place)));
+    let edited = text(&json(&place)).replace("\"y\"", "\"z\"");
+    write(&json(&place), edited.as_bytes());
+    fs::create_dir(place.path().join(".codex")).unwrap();
+    write(&place.path().join(".codex/config.toml"), b"a = 2\n");
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let done = done(child);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("config.toml` was changed meanwhile"), "{done:?}");

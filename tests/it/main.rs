@@ -33,6 +33,7 @@ mod doctor;
 // Arbitrary arguments into every tool.
 mod fuzz;
 // Over the network.
+mod hooks;
 #[cfg(all(unix, feature = "http"))]
 mod http;
 // Clients over the network that mean harm, and servers that end under their clients.
@@ -42,13 +43,21 @@ mod http_hostile;
 #[cfg(all(unix, feature = "http"))]
 mod http_fuzz;
 // What `init` does to the clients' files, with golden folders.
-mod hooks;
 mod init;
+// Which clients it sets up, and files that are none.
+mod init_clients;
+// What `doctor` says of them.
+#[cfg(unix)]
+mod init_doctor;
 // What `init --with` does to them.
 mod init_hooks;
 // Several `init` at once, and a person's edits meanwhile.
 #[cfg(unix)]
 mod init_race;
+// What the README says of the clients.
+mod init_readme;
+// Clients that are led to a server on the network.
+mod init_url;
 // A server's life, and probes.
 #[cfg(unix)]
 mod lifecycle;

@@ -1,10 +1,4 @@
-//! Our groups of hooks in a JSON text. Beside the rules of all our parts, for the root, the object
-//! `hooks` and the list of an event alike:
-//!
-//! | before | after |
-//! |---|---|
-//! | empty | ours, the closing bracket on its last line |
-//! | empty, spread over lines | ours on lines of its own |
+//! Our groups of hooks in a JSON text; [`nest`] says how they are laid out.
 //!
 //! One group is one edit: each is put in behind all others and taken out before all others, so that
 //! the way back leads over the same texts.
@@ -17,14 +11,15 @@ use jsonc_parser::{
 };
 
 use super::{
-    doc::{Doc, Member, Row, range},
+    doc::{Doc, Member, range},
+    nest,
     snippet::{Snippet, quoted},
 };
 use crate::{
     clients::{
         KEY,
+        hook::{Duty, Hook, is_our_program},
         span::{self, Edit, Fault},
-        starts_us,
     },
     platform,
 };
@@ -160,43 +155,25 @@ fn has_hook_of(group: &Object<'_>, ours: &Object<'_>) -> bool {
 }
 
 fn is_about(hook: &Object<'_>, ours: &Object<'_>) -> bool {
-    let verb = |hook: &Object<'_>| {
-        Some(hook.get_array("args")?.elements.first()?.as_string_lit()?.value.to_string())
-    };
-    match (text_of(hook, "command"), text_of(ours, "command")) {
-        (Some(command), Some(ours_command)) => {
-            runs(command, ours_command) && verb(hook) == verb(ours)
-        }
-        (None, None) => text_of(hook, "server") == Some(KEY),
-        _ => false,
-    }
+    duty(hook).is_some_and(|does| duty(ours) == Some(does))
+}
+
+/// What a hook does for us.
+fn duty(hook: &Object<'_>) -> Option<Duty> {
+    let args = hook.get_array("args").and_then(|args| args.elements.first());
+    let first_arg = args.and_then(Value::as_string_lit).map(|lit| &*lit.value);
+    let (command, server) = (text_of(hook, "command"), text_of(hook, "server"));
+    Hook { command, first_arg, server }.duty()
 }
 
 fn text_of<'d>(object: &'d Object<'_>, name: &str) -> Option<&'d str> {
     object.get_string(name).map(|lit| &*lit.value)
 }
 
-/// Whether a command line begins like a template's.
-fn runs(command: &str, ours: &str) -> bool {
-    let Some(rest) = ours.strip_prefix(KEY) else { return false };
-    if rest.is_empty() {
-        return is_our_program(command);
-    }
-    command.match_indices(rest).any(|(at, _)| {
-        let (program, behind) = (command.get(..at), command.get(at + rest.len()..));
-        program.is_some_and(is_our_program)
-            && behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(' '))
-    })
-}
-
 /// Whether a command line is a template's but for the path to the program.
 fn is_same_command(command: &str, ours: &str) -> bool {
     let rest = ours.strip_prefix(KEY);
     rest.and_then(|rest| command.strip_suffix(rest)).is_some_and(is_our_program)
-}
-
-fn is_our_program(word: &str) -> bool {
-    starts_us(word.trim_matches(['\'', '"']))
 }
 
 fn is_same_object(found: &Object<'_>, ours: &Object<'_>) -> bool {
@@ -268,60 +245,31 @@ fn file_of(
     let file = span::apply(template.text, commands.collect());
     let doc = Doc::parse(&file)?;
     let group = groups(&doc)?.into_iter().find(|group| group.event() == ours.event());
-    let file = group.map(|group| section(group.event(), &Snippet::of(&doc, group.range())).file());
+    let file = group.map(|group| {
+        let ours = Snippet::of(&doc, group.range());
+        nest::around(&ours, &way(group.event()), nest::Holder::List).file()
+    });
     Ok(file.unwrap_or_default())
 }
 
-fn listed(event: &str, group: &Snippet) -> Snippet {
-    group.within(event, ['[', ']'])
-}
-
-fn section(event: &str, group: &Snippet) -> Snippet {
-    listed(event, group).within(HOOKS, ['{', '}'])
+/// The keys of objects that lead to the list of an event.
+fn way(event: &str) -> [&str; 2] {
+    [HOOKS, event]
 }
 
 /// Puts a group behind all others of its event.
 fn put_in(doc: &Doc<'_>, event: &str, group: &Snippet) -> Result<Vec<Edit>, Fault> {
-    let Some(root) = doc.root()? else {
-        let end = doc.text.len();
-        return Ok(vec![(end..end, doc.whole(&section(event, group).file()))]);
-    };
-    let mut rows = vec![doc.members(root)];
-    let mut ours = section(event, group);
-    if let Some(hooks) = doc.object_in(root, HOOKS)? {
-        rows.push(doc.members(hooks.value));
-        ours = listed(event, group);
-        if let Some(list) = doc.list_in(hooks.value, event)? {
-            rows.push(doc.elements(&list));
-            ours = group.clone();
-        }
-    }
-    Ok(insert(doc, &rows, &ours))
-}
-
-/// Puts ours into the last one of these rows, of which each stands in the one before it.
-fn insert(doc: &Doc<'_>, rows: &[Row], ours: &Snippet) -> Vec<Edit> {
-    let Some((row, around)) = rows.split_last() else { return Vec::new() };
-    let units = rows.iter().rev().map(|row| doc.unit(row));
-    let unit = units.into_iter().find(|unit| !unit.is_empty()).unwrap_or(Snippet::UNIT);
-    let only = match around.last() {
-        Some(around) if !doc.is_on_lines(around) => ours.on_one_line(around.gap()).to_owned(),
-        _ => doc.only_on_lines(row, ours, unit),
-    };
-    doc.insert(row, ours, unit, &only)
+    nest::put_in(doc, &way(event), nest::Holder::List, group)
 }
 
 /// Takes a group out, and the list and the object around it where they were put there with it.
 fn take_out(doc: &Doc<'_>, found: &Group<'_, '_>) -> Vec<Edit> {
-    let list = doc.elements(&found.list);
-    if !doc.made_by_us(&list) {
-        return doc.cut(&list, &found.range());
-    }
-    let events = doc.members(found.events);
-    if !doc.made_by_us(&events) {
-        return doc.cut(&events, &range(found.list.prop));
-    }
-    doc.cut(&doc.members(found.root), &range(found.hooks))
+    let around = [
+        (doc.members(found.root), range(found.hooks)),
+        (doc.members(found.events), range(found.list.prop)),
+        (doc.elements(&found.list), found.range()),
+    ];
+    nest::take_out(doc, &around)
 }
 
 #[cfg(test)]
@@ -334,8 +282,8 @@ mod tests {
         tests::plain,
     };
 
-    const HOOKS: Extras = Extras { hooks: true, wake: false };
-    const WAKE: Extras = Extras { hooks: false, wake: true };
+    const HOOKS: Extras = Extras { hooks: true, wake: false, allow: false };
+    const WAKE: Extras = Extras { hooks: false, wake: true, allow: false };
 
     fn file(client: &str) -> &'static File {
         let mut files = Client::named(client).unwrap().files.iter();
@@ -534,6 +482,7 @@ mod tests {
             trailing in prop::bool::ANY,
             mark in prop::bool::ANY,
             wakes_first in prop::bool::ANY,
+            allows_first in prop::bool::ANY,
         ) {
             for file in [claude(), file("codex"), file("gemini")] {
                 let events = if file.server.is_some() {
@@ -572,7 +521,17 @@ mod tests {
                 let served = file.add(&text, &plain()).unwrap();
                 let added = add(&served, Extras::ALL);
                 let served = file.remove_hooks(&added).unwrap();
-                prop_assert_eq!(file.remove(&served).unwrap(), text);
+                prop_assert_eq!(file.remove(&served).unwrap(), &*text);
+
+                let allow = |text: &str| file.add_allow(text, Extras::ALL).unwrap();
+                let added = if allows_first {
+                    add(&allow(&text), Extras::ALL)
+                } else {
+                    allow(&add(&text, Extras::ALL))
+                };
+                prop_assert_eq!(&allow(&added), &added);
+                let left = file.remove_hooks(&file.remove_allow(&added).unwrap()).unwrap();
+                prop_assert_eq!(left, text);
             }
         }
 

@@ -12,18 +12,21 @@
 //!
 //! Whatever stood between two brackets stays behind what is put between them.
 
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ast::Object, parse_to_ast};
 
 pub(super) use self::doc::Doc;
 use self::doc::{LENIENT, fault, is_comment};
 use super::span::{self, Fault};
 
+pub(crate) mod allow;
 mod doc;
 pub(crate) mod hooks;
+mod nest;
 pub(crate) mod server;
 mod snippet;
 
-/// Whether a text holds nothing but, at most, empty objects under these keys.
+/// Whether a text holds nothing but, at most, empty objects under these keys, and the address of a
+/// schema: opencode 1.18.33 puts that into every file of its own that it reads.
 pub(super) fn is_bare(text: &str, keys: &[&str]) -> bool {
     let Ok(doc) = Doc::parse(span::split_bom(text).1) else { return false };
     let has_comment = doc.tokens.iter().any(|token| is_comment(&token.token));
@@ -31,17 +34,23 @@ pub(super) fn is_bare(text: &str, keys: &[&str]) -> bool {
     !has_comment
         && root.is_none_or(|root| {
             root.properties.iter().all(|prop| {
-                keys.contains(&prop.name.as_str())
-                    && prop.value.as_object().is_some_and(|inner| inner.properties.is_empty())
+                let is_empty = |inner: &Object<'_>| inner.properties.is_empty();
+                prop.name.as_str() == "$schema"
+                    || (keys.contains(&prop.name.as_str())
+                        && prop.value.as_object().is_some_and(is_empty))
             })
         })
 }
 
-/// Whether a text is JSON to the letter, comments aside where they are allowed.
-pub(super) fn strict(text: &str, comments: bool) -> Result<(), Fault> {
+/// Whether a text is JSON to the letter, but for comments and trailing commas where they are
+/// allowed.
+pub(super) fn strict(text: &str, comments: bool, trailing_commas: bool) -> Result<(), Fault> {
     let body = span::split_bom(text).1;
-    let options =
-        ParseOptions { allow_comments: comments, allow_trailing_commas: false, ..LENIENT };
+    let options = ParseOptions {
+        allow_comments: comments,
+        allow_trailing_commas: trailing_commas,
+        ..LENIENT
+    };
     parse_to_ast(body, &CollectOptions::default(), &options)
         .map(drop)
         .map_err(|err| fault(body, &err))

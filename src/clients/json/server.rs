@@ -6,57 +6,51 @@
 //! | an empty section | `{entry}`, without spaces |
 
 use jsonc_parser::{
-    ast::{Object, Value},
+    ast::{Object, ObjectProp},
     common::Ranged as _,
 };
+use serde_json::{Map, Value};
 
 use super::{
     doc::{Doc, Member, Row, range},
-    snippet::{Snippet, list, quoted},
+    snippet::{Snippet, quoted},
 };
 use crate::clients::{
-    KEY, Place, Seen, Server,
+    KEY,
     span::{self, Edit, Fault, indent, slice},
+    value,
 };
 
-/// What stands under our name.
-pub(in crate::clients) fn look(text: &str, place: Place) -> Result<Option<Seen>, Fault> {
+/// The members of what stands under our name.
+pub(in crate::clients) fn look(
+    text: &str,
+    section: &str,
+) -> Result<Option<Map<String, Value>>, Fault> {
     let doc = Doc::parse(span::split_bom(text).1)?;
-    let Found::Entry { entry, .. } = find(&doc, place)? else { return Ok(None) };
-    let template = Doc::parse(place.template)?;
-    let Found::Entry { entry: ours, .. } = find(&template, place)? else { return Ok(None) };
-    let mut seen = Seen::default();
-    for prop in &entry.value.properties {
-        match prop.name.as_str() {
-            "command" => seen.command = prop.value.as_string_lit().map(|lit| lit.value.to_string()),
-            "args" => seen.args = prop.value.as_array().and_then(|_| strings(&prop.value)),
-            name => {
-                let usual = ours.value.get(name).and_then(|prop| strings(&prop.value));
-                if usual.is_none() || strings(&prop.value) != usual {
-                    seen.others.push(name.to_owned());
-                }
-            }
-        }
-    }
-    Ok(Some(seen))
+    let Found::Entry { entry, .. } = find(&doc, section)? else { return Ok(None) };
+    Ok(Some(members(entry.value)))
 }
 
-/// Puts our entry in, or sets the command and the arguments of the one that is there.
-pub(in crate::clients) fn add(text: &str, place: Place, server: &Server) -> Result<String, Fault> {
+/// Puts an entry with these members in, or makes those of the one that is there the same.
+pub(in crate::clients) fn add(
+    text: &str,
+    section_key: &str,
+    members: &Map<String, Value>,
+) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let doc = Doc::parse(body)?;
-    let file = filled(place, server)?;
-    let edits = match find(&doc, place)? {
-        Found::Entry { entry, .. } => set(&entry, server),
+    let file = file(section_key, members);
+    let edits = match find(&doc, section_key)? {
+        Found::Entry { .. } => return Ok(format!("{mark}{}", set(body, section_key, members)?)),
         Found::Nothing => vec![(body.len()..body.len(), doc.whole(&file))],
         Found::NoSection { root } => {
-            let entry = snippet(&file, place)?;
+            let entry = snippet(&file, section_key)?;
             let row = doc.members(root);
-            let only = empty_root(&doc, root, place, &entry);
-            doc.insert(&row, &entry.within(place.section, ['{', '}']), doc.unit(&row), &only)
+            let only = empty_root(&doc, root, section_key, &entry);
+            doc.insert(&row, &entry.within(section_key, ['{', '}']), doc.unit(&row), &only)
         }
         Found::NoEntry { root, section } => {
-            let entry = snippet(&file, place)?;
+            let entry = snippet(&file, section_key)?;
             let row = doc.members(section.value);
             let units = [doc.unit(&row), doc.unit(&doc.members(root)), Snippet::UNIT];
             let unit = units.into_iter().find(|unit| !unit.is_empty()).unwrap_or_default();
@@ -68,15 +62,13 @@ pub(in crate::clients) fn add(text: &str, place: Place, server: &Server) -> Resu
 }
 
 /// Takes the entry under our name out, and the section too where [`add`] made it.
-pub(in crate::clients) fn remove(text: &str, place: Place) -> Result<String, Fault> {
+pub(in crate::clients) fn remove(text: &str, section_key: &str) -> Result<String, Fault> {
     let (mark, body) = span::split_bom(text);
     let doc = Doc::parse(body)?;
-    let Found::Entry { root, section, entry } = find(&doc, place)? else {
+    let Found::Entry { root, section, entry } = find(&doc, section_key)? else {
         return Ok(text.to_owned());
     };
-    if let Some(file) = file_of(&entry, place)?
-        && let Some(before) = doc.before_whole(root, &file)
-    {
+    if let Some(before) = doc.before_whole(root, &file(section_key, &members(entry.value))) {
         return Ok(format!("{mark}{before}"));
     }
     let row: Row = doc.members(section.value);
@@ -96,9 +88,9 @@ enum Found<'d, 'a> {
     Entry { root: &'d Object<'a>, section: Member<'d, 'a>, entry: Member<'d, 'a> },
 }
 
-fn find<'d, 'a>(doc: &'d Doc<'a>, place: Place) -> Result<Found<'d, 'a>, Fault> {
+fn find<'d, 'a>(doc: &'d Doc<'a>, section_key: &str) -> Result<Found<'d, 'a>, Fault> {
     let Some(root) = doc.root()? else { return Ok(Found::Nothing) };
-    let Some(section) = doc.object_in(root, place.section)? else {
+    let Some(section) = doc.object_in(root, section_key)? else {
         return Ok(Found::NoSection { root });
     };
     let Some(entry) = doc.object_in(section.value, KEY)? else {
@@ -108,10 +100,16 @@ fn find<'d, 'a>(doc: &'d Doc<'a>, place: Place) -> Result<Found<'d, 'a>, Fault> 
     Ok(Found::Entry { root, section, entry })
 }
 
+fn members(entry: &Object<'_>) -> Map<String, Value> {
+    let member =
+        |prop: &ObjectProp<'_>| (prop.name.as_str().to_owned(), value::from_json(&prop.value));
+    entry.properties.iter().map(member).collect()
+}
+
 /// What is put between the braces of a root without members.
-fn empty_root(doc: &Doc<'_>, root: &Object<'_>, place: Place, entry: &Snippet) -> String {
+fn empty_root(doc: &Doc<'_>, root: &Object<'_>, section: &str, entry: &Snippet) -> String {
     let (newline, outer) = (doc.newline, indent(doc.text, root.start()));
-    let (unit, key) = (Snippet::UNIT, quoted(place.section));
+    let (unit, key) = (Snippet::UNIT, quoted(section));
     format!(
         "{newline}{outer}{unit}{key}: {{{newline}{outer}{unit}{unit}{}{newline}{outer}{unit}}}\
          {newline}{outer}",
@@ -130,70 +128,91 @@ fn empty_section(doc: &Doc<'_>, section: &Member<'_, '_>, entry: &Snippet, unit:
     format!("{newline}{outer}{unit}{entry}{newline}{outer}")
 }
 
-/// Sets the command and the arguments of an entry, each only where it differs.
-fn set(entry: &Member<'_, '_>, server: &Server) -> Vec<Edit> {
-    let args = server.args();
-    let mut edits = Vec::new();
-    if let Some(prop) = entry.value.get("command")
-        && prop.value.as_string_lit().is_none_or(|lit| lit.value != server.command)
-    {
-        edits.push((prop.value.start()..prop.value.end(), quoted(&server.command)));
+/// Makes the members of the entry these. Where they have the same keys, only values that differ are
+/// written. Else each one takes the place of the one that stands there now, so that comments and
+/// layout stay; what is left over goes, or comes behind the last one.
+fn set(body: &str, section: &str, members: &Map<String, Value>) -> Result<String, Fault> {
+    let mut text = body.to_owned();
+    loop {
+        let doc = Doc::parse(&text)?;
+        let Found::Entry { entry, .. } = find(&doc, section)? else { return Ok(text) };
+        let edits = next_edits(&doc, entry.value, members);
+        if edits.is_empty() {
+            return Ok(text);
+        }
+        text = span::apply(doc.text, edits);
     }
-    if let Some(prop) = entry.value.get("args")
-        && strings(&prop.value).is_none_or(|there| there != args)
-    {
-        edits.push((prop.value.start()..prop.value.end(), list(&args)));
-    }
-    edits
 }
 
-/// The template with the command and the arguments of this server.
-fn filled(place: Place, server: &Server) -> Result<String, Fault> {
-    fill(place, &server.command, &server.args())
-}
-
-fn fill(place: Place, command: &str, args: &[String]) -> Result<String, Fault> {
-    let doc = Doc::parse(place.template)?;
-    let Found::Entry { entry, .. } = find(&doc, place)? else { return Err(lost(place.template)) };
-    let mut edits = Vec::new();
-    for (name, new) in [("command", quoted(command)), ("args", list(args))] {
-        let value = entry.value.get(name).map(|prop| prop.value.start()..prop.value.end());
-        edits.extend(value.map(|range| (range, new)));
+/// The first step that is left to be done.
+fn next_edits(doc: &Doc<'_>, entry: &Object<'_>, members: &Map<String, Value>) -> Vec<Edit> {
+    let props = &entry.properties;
+    let row = doc.members(entry);
+    let has_same_keys = props.len() == members.len()
+        && props.iter().all(|prop| members.contains_key(prop.name.as_str()));
+    if has_same_keys {
+        let differing = props.iter().filter_map(|prop| {
+            let new = members.get(prop.name.as_str())?;
+            let edit = (prop.value.start()..prop.value.end(), written(new, row.gap()));
+            (value::from_json(&prop.value) != *new).then_some(edit)
+        });
+        return differing.collect();
     }
-    Ok(span::apply(place.template, edits))
-}
-
-/// The file that [`fill`] would make with the command and the arguments of an entry.
-fn file_of(entry: &Member<'_, '_>, place: Place) -> Result<Option<String>, Fault> {
-    let args = entry.value.get("args").and_then(|prop| strings(&prop.value));
-    let (Some(args), Some(command)) = (args, entry.value.get_string("command")) else {
-        return Ok(None);
+    if let Some(last) = props.get(members.len()..).and_then(<[_]>::last) {
+        return doc.cut(&row, &range(last));
+    }
+    let member = |(key, value): (&String, &Value), gap| {
+        format!("{}:{gap}{}", quoted(key), written(value, gap))
     };
-    fill(place, &command.value, &args).map(Some)
-}
-
-/// The entry of a filled template.
-fn snippet(file: &str, place: Place) -> Result<Snippet, Fault> {
-    let doc = Doc::parse(file)?;
-    let Found::Entry { entry, .. } = find(&doc, place)? else { return Err(lost(file)) };
-    Ok(Snippet::of(&doc, range(entry.prop)))
-}
-
-fn lost(text: &str) -> Fault {
-    Fault::at(text, 0, format!("the template has no entry `{KEY}`"))
-}
-
-/// A string, or a list of nothing but strings.
-fn strings(value: &Value<'_>) -> Option<Vec<String>> {
-    match value {
-        Value::StringLit(lit) => Some(vec![lit.value.to_string()]),
-        Value::Array(array) => array
-            .elements
-            .iter()
-            .map(|value| value.as_string_lit().map(|lit| lit.value.to_string()))
-            .collect(),
-        _ => None,
+    let replaced = props.iter().zip(members).filter_map(|(prop, (key, value))| {
+        let is_there = prop.name.as_str() == key && value::from_json(&prop.value) == *value;
+        (!is_there).then(|| (range(prop), member((key, value), row.gap())))
+    });
+    let replaced: Vec<Edit> = replaced.collect();
+    match members.iter().nth(props.len()) {
+        Some(new) if replaced.is_empty() => {
+            let ours = Snippet::word(&member(new, " "), &member(new, ""));
+            doc.insert(&row, &ours, Snippet::UNIT, "")
+        }
+        _ => replaced,
     }
+}
+
+/// A file with this entry and nothing else.
+fn file(section: &str, members: &Map<String, Value>) -> String {
+    let members = members
+        .iter()
+        .map(|(key, value)| format!("      {}: {}", quoted(key), written(value, " ")));
+    let members = members.collect::<Vec<_>>().join(",\n");
+    let (section, key) = (quoted(section), quoted(KEY));
+    format!("{{\n  {section}: {{\n    {key}: {{\n{members}\n    }}\n  }}\n}}\n")
+}
+
+/// A value on one line, with this behind each comma and colon.
+fn written(value: &Value, gap: &str) -> String {
+    let comma = format!(",{gap}");
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| written(item, gap)).collect();
+            format!("[{}]", items.join(&comma))
+        }
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| {
+                format!("{}:{gap}{}", quoted(key), written(value, gap))
+            };
+            format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(&comma))
+        }
+        value => value.to_string(),
+    }
+}
+
+/// The entry of a whole file.
+fn snippet(file: &str, section: &str) -> Result<Snippet, Fault> {
+    let doc = Doc::parse(file)?;
+    let Found::Entry { entry, .. } = find(&doc, section)? else {
+        return Err(Fault::at(file, 0, format!("the template has no entry `{KEY}`")));
+    };
+    Ok(Snippet::of(&doc, range(entry.prop)))
 }
 
 #[cfg(test)]
@@ -206,7 +225,7 @@ mod tests {
             is_bare,
             tests::{row, space},
         },
-        tests::{plain as server, server_file},
+        tests::{calls, plain as server, server_file},
     };
 
     fn claude() -> &'static File {
@@ -230,7 +249,7 @@ mod tests {
 
     #[test]
     fn into_little() {
-        let template = claude().server.unwrap().template;
+        let template = claude().server.unwrap().program;
         check("", template);
         check("\u{feff}\n", &format!("\u{feff}\n{template}"));
         check("\r\n", &format!("\r\n{}", template.replace('\n', "\r\n")));
@@ -344,6 +363,24 @@ mod tests {
         assert!(claude().complaint("\u{feff}{}").is_none());
     }
 
+    #[test]
+    fn comments_in_an_entry_stay_when_it_becomes_another() {
+        let before = "{\"mcpServers\": {\"team-table\": { // mine\n\t\"type\": \"stdio\", /* a */\n\t\
+                      \"command\":\"team-table\", // b\n\t\"args\": [\"serve\"], // c\n}}}";
+        let after = claude().add(before, &calls("/mcp", Some("A"))).unwrap();
+        assert_eq!(
+            after,
+            "{\"mcpServers\": {\"team-table\": { // mine\n\t\"type\": \"http\", /* a */\n\t\
+             \"url\": \"http://127.0.0.1:8741/mcp\", // b\n\t\
+             \"headers\": {\"Authorization\": \"Bearer ${A}\"}, // c\n}}}"
+        );
+        let bare = claude().add(&after, &calls("/mcp", None)).unwrap();
+        assert!(
+            bare.contains("// b") && bare.contains("// c") && !bare.contains("headers"),
+            "{bare}"
+        );
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
@@ -368,7 +405,13 @@ mod tests {
             let added = add(&text);
             prop_assert_ne!(&added, &text);
             prop_assert_eq!(&add(&added), &added);
-            prop_assert_eq!(claude().remove(&added).unwrap(), text);
+            prop_assert_eq!(claude().remove(&added).unwrap(), &*text);
+
+            let called = claude().add(&added, &calls("/mcp", Some("A"))).unwrap();
+            prop_assert_eq!(&claude().add(&text, &calls("/mcp", Some("A"))).unwrap(), &called);
+            let nameless = claude().add(&called, &calls("/sse", None)).unwrap();
+            prop_assert_eq!(&add(&nameless), &added);
+            prop_assert_eq!(claude().remove(&nameless).unwrap(), text);
         }
 
         #[test]

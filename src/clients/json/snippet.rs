@@ -31,6 +31,12 @@ impl Snippet {
         }
     }
 
+    /// A part that is on one line in every layout: with spaces behind commas and colons, and
+    /// without.
+    pub(super) fn word(loose: &str, tight: &str) -> Snippet {
+        Snippet { lines: loose.to_owned(), loose: loose.to_owned(), tight: tight.to_owned() }
+    }
+
     /// The same as the only item of an object or list under this key.
     pub(super) fn within(&self, key: &str, [open, close]: [char; 2]) -> Snippet {
         let key = quoted(key);
@@ -90,9 +96,4 @@ impl Doc<'_> {
 
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-pub(super) fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[{}]", texts.join(", "))
 }

@@ -1,23 +1,25 @@
 //! What each client's files say: whether it starts our server here, which one, and as whom.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{Place, Report, members::Row, plugin};
+use super::{
+    Place, Report,
+    files::{Own, at, read, spot, text_of},
+    members::Row,
+    plugin,
+};
 use crate::{
     clients::{
         self, Client, Format, KEY, State,
-        survey::{Entry, Evidence, SURVEYS, Survey, Verdict},
+        survey::{Entry, SURVEYS, Survey, Verdict},
         value,
     },
-    error::Error,
     platform,
     view::sanitize::{self, field},
     workspace::Reason,
@@ -38,6 +40,8 @@ pub(super) struct Facts {
     is_set_up: bool,
     command: Option<String>,
     args: Vec<String>,
+    /// The address of a server on the network that it calls instead.
+    url: Option<String>,
     /// The file that the command leads to.
     program: Option<String>,
     name: Option<String>,
@@ -54,10 +58,18 @@ pub(super) struct Facts {
 pub(super) fn look(place: &Place<'_>, rows: &[Row], report: &mut Report) -> Vec<Facts> {
     let mut all = Vec::new();
     let mut is_started = rows.iter().any(|row| row.seated);
+    let mut seen: Vec<&str> = Vec::new();
     for survey in SURVEYS {
-        let own = Own::read(place, survey, report);
         let sits = rows.iter().any(|row| sits_here(row, survey, place));
-        let checked = Check { place, survey, client: survey.client(), sits };
+        let client = survey.client();
+        let file = spot(client, &place.workspace.checkout);
+        let is_shared = seen.contains(&file);
+        let checked = Check { place, survey, client, file, is_shared, sits };
+        if !checked.is_of_interest() {
+            continue;
+        }
+        seen.push(file);
+        let own = Own::read(place, survey, report);
         let facts = checked.run(&own, report);
         is_started |= facts.is_set_up || facts.has_own_config || facts.has_plugin;
         all.push(facts);
@@ -77,103 +89,44 @@ fn sits_here(row: &Row, survey: &Survey, place: &Place<'_>) -> bool {
     session.family == survey.name && Path::new(&session.checkout) == place.workspace.checkout
 }
 
-/// What a person's files and the project's settings say of one client.
-pub(super) struct Own {
-    folders: Vec<String>,
-    above: Vec<String>,
-    files: Vec<Value>,
-    settings: Vec<Value>,
-}
-
-impl Own {
-    pub(super) fn read(place: &Place<'_>, survey: &Survey, report: &mut Report) -> Own {
-        let workspace = place.workspace;
-        let shown = |path: &Path| path.display().to_string();
-        let mut tops = vec![workspace.checkout.as_path()];
-        if let Reason::MainCheckout { main, .. } = &workspace.reason {
-            tops.push(main);
-        }
-        let inside = workspace.cwd.ancestors();
-        let mut folders: Vec<String> =
-            inside.take_while(|dir| *dir != workspace.checkout).map(shown).collect();
-        folders.extend(tops.iter().map(|top| shown(top)));
-        let above = tops.iter().flat_map(|top| top.ancestors().skip(1)).map(shown).collect();
-        let files = survey.own.iter().map(|file| {
-            let path = survey.own_path(file, place.config);
-            path.map_or(Value::Null, |path| read(&path, file.format, report))
-        });
-        let files = files.collect();
-        let settings = survey.settings.iter().map(|file| {
-            read(&workspace.checkout.join(file), Format::Json { comments: true }, report)
-        });
-        Own { folders, above, files, settings: settings.collect() }
-    }
-
-    pub(super) fn evidence(&self) -> Evidence<'_> {
-        Evidence {
-            folders: &self.folders,
-            above: &self.above,
-            own: &self.files,
-            settings: &self.settings,
-        }
-    }
-}
-
-/// What a file says; `Null` where there is none. One that cannot be understood is a finding.
-pub(super) fn read(path: &Path, format: Format, report: &mut Report) -> Value {
-    let broken = |report: &mut Report, what: String| {
-        let path = field(&path.display().to_string());
-        report.wrong(AREA, format!("{path} {what}"), "mend that place: its client may not read it");
-        Value::Null
-    };
-    match platform::read_file(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => {
-                value::parse(&text, format).unwrap_or_else(|fault| broken(report, at(&fault)))
-            }
-            Err(_) => broken(report, "is not UTF-8".to_owned()),
-        },
-        Err(err) => {
-            let is_absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
-            if !is_absent.contains(&err.kind()) {
-                report.note(AREA, Error::io("read", path, err).to_string());
-            }
-            Value::Null
-        }
-    }
-}
-
-fn text_of(path: &Path) -> Option<String> {
-    String::from_utf8(platform::read_file(path).ok()?).ok()
-}
-
-fn at(fault: &clients::Fault) -> String {
-    format!("line {}, column {}: {}", fault.line, fault.column, sanitize::quote(&fault.text))
-}
-
 /// One client, while its files are looked at.
 struct Check<'a> {
     place: &'a Place<'a>,
     survey: &'static Survey,
     client: &'static Client,
+    /// Where its servers are, from the top of the checkout.
+    file: &'static str,
+    /// What there is to say of that file was said of another client's.
+    is_shared: bool,
     /// A session of it sits there from this checkout.
     sits: bool,
 }
 
 impl Check<'_> {
+    /// Most people have few of the clients that there are.
+    fn is_of_interest(&self) -> bool {
+        let top = &self.place.workspace.checkout;
+        let is_there = |name: &str| top.join(name).exists();
+        let has_sign = self.client.signs.iter().any(|sign| is_there(sign));
+        self.client.is_usual() || self.sits || has_sign || (!self.is_shared && is_there(self.file))
+    }
+
     fn run(&self, own: &Own, report: &mut Report) -> Facts {
         let (client, survey) = (self.client, self.survey);
-        let path = self.place.workspace.checkout.join(client.server_file().path);
+        let path = self.path();
         let file = read(&path, client.server_file().format, report);
         let entry = Entry::read(&file, client.section());
-        self.judge_layout(&path, report);
-        self.judge_ignored(report);
+        if !self.is_shared {
+            self.judge_layout(&path, report);
+            self.judge_ignored(report);
+        }
         let mut facts = Facts {
             client: survey.name,
-            file: client.server_file().path,
+            file: self.file,
             is_set_up: entry.is_some(),
             command: None,
             args: Vec::new(),
+            url: None,
             program: None,
             name: None,
             starts: String::new(),
@@ -188,28 +141,37 @@ impl Check<'_> {
             } else if facts.has_plugin {
                 plugin::STARTS.to_owned()
             } else {
-                self.judge_absent(report);
+                if !self.is_shared {
+                    self.judge_absent(report);
+                }
                 "not set up here".to_owned()
             };
             return facts;
         };
-        self.judge_entry(&entry, report);
-        if facts.has_plugin {
-            plugin::judge(survey, &entry, report);
+        if !self.is_shared {
+            self.judge_entry(&entry, report);
+            if facts.has_plugin {
+                plugin::judge(survey, &entry, report);
+            }
+            facts.program = self
+                .program(entry.command.as_deref().unwrap_or_default(), report)
+                .map(|program| program.display().to_string());
+            let name = entry.option("--name").or_else(|| entry.variable("TEAM_TABLE_NAME"));
+            facts.name = name.map(Into::into);
         }
-        facts.program = self
-            .program(entry.command.as_deref().unwrap_or_default(), report)
-            .map(|program| program.display().to_string());
-        facts.name =
-            entry.option("--name").or_else(|| entry.variable("TEAM_TABLE_NAME")).map(Into::into);
         facts.starts = self.judge_trust(verdict, report);
+        facts.url = entry.url;
         facts.command = entry.command;
         facts.args = entry.args;
         facts
     }
 
     fn file(&self) -> String {
-        format!("`{}`", self.client.server_file().path)
+        format!("`{}`", self.file)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.place.workspace.checkout.join(self.file)
     }
 
     /// What the client itself will not take, and what two readers understand in two ways.
@@ -233,7 +195,7 @@ impl Check<'_> {
     fn judge_ignored(&self, report: &mut Report) {
         for file in self.survey.ignored {
             let path = self.place.workspace.checkout.join(file);
-            let value = read(&path, Format::Json { comments: true }, report);
+            let value = read(&path, Format::ANY_JSON, report);
             if Entry::read(&value, self.client.section()).is_some() {
                 report.wrong(
                     AREA,
@@ -250,18 +212,15 @@ impl Check<'_> {
     /// A worktree may lack what its main checkout has.
     fn judge_absent(&self, report: &mut Report) {
         let Reason::MainCheckout { main, .. } = &self.place.workspace.reason else { return };
-        let file = read(
-            &main.join(self.client.server_file().path),
-            self.client.server_file().format,
-            report,
-        );
+        let there = main.join(spot(self.client, main));
+        let file = read(&there, self.client.server_file().format, report);
         if Entry::read(&file, self.client.section()).is_some() && !self.sits {
             report.wrong(
                 AREA,
                 format!(
-                    "{} is in the main checkout and not in this worktree, so {} starts no server \
+                    "`{}` is in the main checkout and not in this worktree, so {} starts no server \
                      here",
-                    self.file(),
+                    spot(self.client, main),
                     self.client
                 ),
                 format!("commit it, or copy it here from {}", field(&main.display().to_string())),
@@ -278,21 +237,26 @@ impl Check<'_> {
                 format!("take `enabled` (or `disabled`) out of the entry `{KEY}`"),
             );
         }
-        let starts = entry.command.iter().chain(&entry.args);
+        let starts = entry.command.iter().chain(&entry.args).chain(&entry.url);
         let starts = starts.map(String::as_str).collect::<Vec<_>>().join(" ");
-        let is_ours = entry.command.as_deref().is_some_and(clients::starts_us)
-            && entry.args.first().is_some_and(|arg| arg == "serve");
+        let state = text_of(&self.path()).and_then(|text| client.server_file().look(&text).ok());
+        let is_ours = match &entry.url {
+            Some(url) => clients::is_endpoint(url),
+            None => {
+                entry.command.as_deref().is_some_and(clients::starts_us)
+                    && entry.args.first().is_some_and(|arg| arg == "serve")
+            }
+        };
+        let verb = if entry.url.is_some() { "calls" } else { "starts" };
         if !is_ours {
             report.wrong(
                 AREA,
-                format!("{file} has a server `{KEY}` that starts {}", sanitize::quote(&starts)),
+                format!("{file} has a server `{KEY}` that {verb} {}", sanitize::quote(&starts)),
                 format!("make its command `{KEY}` and its args `serve`"),
             );
         }
         self.judge_table(entry, report);
-        if let Some(text) = text_of(&self.place.workspace.checkout.join(client.server_file().path))
-            && let Ok(State::Extended(others)) = client.server_file().look(&text)
-        {
+        if let Some(State::Extended(others)) = state {
             let others: Vec<String> = others.iter().map(|name| field(name)).collect();
             report.note(
                 AREA,
@@ -303,6 +267,12 @@ impl Check<'_> {
 
     /// Whether it leads its sessions to this table.
     fn judge_table(&self, entry: &Entry, report: &mut Report) {
+        if let Some(url) = &entry.url {
+            let url = sanitize::quote(url);
+            let what = format!("{} leads to the table of the server at {url}", self.file());
+            report.note(AREA, format!("{what}, which may be another one"));
+            return;
+        }
         let (table, place) = (&self.place.workspace.table, self.place);
         let wanted = field(&table.display().to_string());
         let named = entry.option("--db-path").or_else(|| entry.variable("TEAM_TABLE_DB"));
@@ -425,6 +395,14 @@ impl Facts {
         let title = Survey::of(self.client).map_or(self.client, |survey| survey.client().title);
         if !self.is_set_up {
             return format!("{title}: {}", self.starts);
+        }
+        if let Some(url) = &self.url {
+            return format!(
+                "{title}: `{}` calls {}; {}",
+                self.file,
+                sanitize::quote(url),
+                self.starts
+            );
         }
         let command = self.command.iter().chain(&self.args).map(String::as_str);
         let command = sanitize::quote(&command.collect::<Vec<_>>().join(" "));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     Place, Report, changed_at,
-    clients::{self, Own},
+    files::{self, Own},
     members::Row,
 };
 use crate::{
@@ -54,15 +54,16 @@ struct Installed {
 pub(super) fn look(place: &Place<'_>, facts: &super::Facts, report: &mut Report) -> Facts {
     let mut installed = Vec::new();
     for survey in SURVEYS {
-        let path = place.workspace.checkout.join(survey.hooks);
-        let events = hook_events(&clients::read(&path, Format::Json { comments: true }, report));
+        let Some(file) = survey.client().hooks_file() else { continue };
+        let path = place.workspace.checkout.join(file.path);
+        let events = hook_events(&files::read(&path, Format::ANY_JSON, report));
         if events.is_empty() {
             continue;
         }
         let own = Own::read(place, survey, report);
         let found = Installed {
             client: survey.name,
-            file: survey.hooks,
+            file: file.path,
             events,
             changed_at: changed_at(&path),
         };

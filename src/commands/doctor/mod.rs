@@ -5,6 +5,7 @@
 //! do; what may be meant so is a note.
 
 mod clients;
+mod files;
 mod hooks;
 mod mail;
 mod members;

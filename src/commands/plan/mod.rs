@@ -1,4 +1,7 @@
-//! What `init` is about to do to the clients' files: computed first, shown, then written.
+//! What `init` is about to do to the clients' files: computed first ([`files`]), shown, then
+//! written.
+
+mod files;
 
 use std::{
     fs, io,
@@ -7,11 +10,12 @@ use std::{
 
 use similar::TextDiff;
 
+use self::files::refusal;
 use super::receipt::{Drawer, Made, Receipt};
 use crate::{
-    clients::{Client, Extras, Fault, File, Format, KEY, Server, State},
+    clients::Fault,
     error::{Error, Result},
-    platform,
+    fault, platform,
 };
 
 /// All changes, and what there is to say about files that stay as they are.
@@ -21,6 +25,10 @@ pub(super) struct Plan {
     cwd: PathBuf,
     changes: Vec<Change>,
     remarks: Vec<String>,
+    /// The files with a server entry that were seen to.
+    servers: Vec<&'static str>,
+    /// The files into which something of ours goes, or went before.
+    pub(super) names: Vec<&'static str>,
     /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
@@ -29,13 +37,16 @@ pub(super) struct Plan {
 
 /// One file that will have other bytes, or be made, or be deleted.
 struct Change {
-    file: &'static File,
+    /// From the top of the checkout, with `/`.
+    name: &'static str,
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
     /// Folders that come with a new file, and go with a deleted one if they are empty then; the
     /// innermost first. Once the file is made: those that were made for it.
     folders: Vec<PathBuf>,
+    /// The permission to run our tools unasked comes in.
+    allow: bool,
 }
 
 impl Plan {
@@ -43,91 +54,9 @@ impl Plan {
         Plan { cwd: cwd.to_owned(), ..Plan::default() }
     }
 
-    /// Our parts go into a client's files, or are brought up to date there.
-    pub(super) fn put_in(
-        &mut self,
-        client: &'static Client,
-        top: &Path,
-        server: &Server,
-        extras: Extras,
-    ) -> Result<()> {
-        let mut extras = extras;
-        for file in client.files {
-            if file.server.is_none() && !file.has_hooks(extras) {
-                continue;
-            }
-            let path = top.join(file.path);
-            let folders = missing_folders(&path)?;
-            let before = read(&path)?;
-            let text = before.as_deref().unwrap_or_default();
-            let refused = |fault: Fault| refusal(&path, &fault);
-            let state = file.look(text).map_err(refused)?;
-            self.remark_on(file, &state);
-            if state == State::Foreign && extras != Extras::default() {
-                // They would call that server, or tell of a table that it does not sit at.
-                self.remarks.push(format!("so {client} gets no hooks, and is not woken"));
-                extras = Extras::default();
-            }
-            let after = file.add(text, server).map_err(refused)?;
-            let after = file.add_hooks(&after, &server.command, extras).map_err(refused)?;
-            self.remark_on_wake(file, &state, extras);
-            if file.has_hooks(extras) {
-                self.remark_on_hooks(file, &after).map_err(refused)?;
-            }
-            self.remark_on_notation(client, file, &after);
-            let is_run = file.server.is_some() && matches!(state, State::Absent | State::Ours(_));
-            if server.command != KEY && (is_run || file.has_commands(extras)) {
-                self.local = Some(server.command.clone());
-            }
-            self.change(Change { file, path, before, after: Some(after), folders });
-        }
-        Ok(())
-    }
-
-    /// Our parts come out of a file. The file goes too where init made it (so says the receipt, or
-    /// without one: nothing else was in it) and nobody else uses it.
-    pub(super) fn take_out(
-        &mut self,
-        file: &'static File,
-        path: PathBuf,
-        made: Option<Made>,
-    ) -> Result<()> {
-        let Some(text) = read(&path)? else {
-            self.free.push(path);
-            return Ok(());
-        };
-        if file.server.is_none() && made.is_none() && !text.contains(KEY) {
-            // It is nobody's business whether we could read it.
-            return Ok(());
-        }
-        let refused = |fault: Fault| refusal(&path, &fault);
-        let state = file.look(&text).map_err(refused)?;
-        let is_ours = match state {
-            State::Absent | State::Ours(_) => true,
-            // What is left of an entry without our part of it would break the client.
-            State::Extended(_) => made.is_some(),
-            State::Foreign => false,
-        };
-        let mut after = file.remove_hooks(&text).map_err(refused)?;
-        if is_ours {
-            after = file.remove(&after).map_err(refused)?;
-        } else {
-            self.remark_on(file, &state);
-        }
-        let is_free = self.remark_on_hooks(file, &after).map_err(refused)? && is_ours;
-        let (goes, folders) = if let Some(made) = made {
-            (made.file && file.is_bare(&after), made.folders)
-        } else {
-            let is_nested = Path::new(file.path).components().count() > 1;
-            let folder = path.parent().filter(|_| is_nested).map(Path::to_owned);
-            (after.is_empty() && after != text, folder.into_iter().collect())
-        };
-        if is_free {
-            self.free.push(path.clone());
-        }
-        let after = Some(after).filter(|_| !goes);
-        self.change(Change { file, path, before: Some(text), after, folders });
-        Ok(())
+    /// Whether a file of that name is changed.
+    pub(super) fn changes(&self, name: &str) -> bool {
+        self.changes.iter().any(|change| change.name == name)
     }
 
     /// Something to say beside the changes.
@@ -135,63 +64,18 @@ impl Plan {
         self.remarks.push(remark);
     }
 
-    fn change(&mut self, change: Change) {
-        if change.before != change.after {
-            self.changes.push(change);
+    fn change(&mut self, change: Change) -> Result<()> {
+        if change.before == change.after {
+            return Ok(());
         }
-    }
-
-    fn remark_on(&mut self, file: &File, state: &State) {
-        let path = file.path;
-        match state {
-            State::Absent | State::Ours(_) => {}
-            State::Extended(others) => {
-                let others: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
-                self.remarks.push(format!(
-                    "`{path}` starts team-table with settings that init did not write ({}): left \
-                     as it is",
-                    others.join(", ")
-                ));
-            }
-            State::Foreign => self.remarks.push(format!(
-                "`{path}` has a server `{KEY}` that starts something else: left as it is"
-            )),
-        }
-    }
-
-    fn remark_on_wake(&mut self, file: &File, state: &State, extras: Extras) {
-        let wakes = extras.wake && file.server.is_some_and(|place| place.wakes);
-        if wakes && matches!(state, State::Extended(_)) {
-            self.remarks.push(format!(
-                "to have sessions woken, add `--wake` to its `args` in `{}` yourself",
-                file.path
+        // A new file would take its place, but somebody meant it to stay.
+        if fs::metadata(&change.path).is_ok_and(|meta| meta.permissions().readonly()) {
+            return Err(Error::refused(format!("`{}` is read-only", change.path.display())).hint(
+                "no file was changed; make it writable, or leave its client out (--client)",
             ));
         }
-    }
-
-    /// Says whether there was nothing to say.
-    fn remark_on_hooks(&mut self, file: &File, text: &str) -> Result<bool, Fault> {
-        let events = file.changed_hooks(text)?;
-        self.remarks.extend(events.iter().map(|event| {
-            format!(
-                "`{}` has a hook of team-table at `{event}` that was changed, or has another one \
-                 beside it: left as it is",
-                file.path
-            )
-        }));
-        Ok(events.is_empty())
-    }
-
-    fn remark_on_notation(&mut self, client: &Client, file: &File, text: &str) {
-        let Some(fault) = file.complaint(text) else { return };
-        let notation = match file.format {
-            Format::Json { comments: true } => "JSON with comments, but no trailing commas,",
-            Format::Json { comments: false } | Format::Toml => "strict JSON",
-        };
-        self.remarks.push(format!(
-            "{client} reads {notation} and will not take `{}` as it is: line {}, column {}: {}",
-            file.path, fault.line, fault.column, fault.text
-        ));
+        self.changes.push(change);
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -233,6 +117,7 @@ impl Plan {
     /// Where it fails, the paths beside the error are those that could not be restored.
     fn write_all(&mut self) -> Result<String, (Error, Vec<PathBuf>)> {
         for number in 0..self.changes.len() {
+            fault::point("before_file");
             if let Some(Err(err)) = self.changes.get_mut(number).map(Change::write) {
                 return Err(self.undo(number, err));
             }
@@ -302,7 +187,7 @@ impl Plan {
     fn record(&self, drawer: &Drawer, receipt: &mut Receipt, now: i64) -> Result<()> {
         for change in &self.changes {
             if let Some(before) = &change.before {
-                drawer.keep(change.file.path, before.as_bytes(), now)?;
+                drawer.keep(change.name, before.as_bytes(), now)?;
             }
             if !self.free.contains(&change.path) {
                 change.note(drawer, receipt);
@@ -327,7 +212,7 @@ impl PartialEq for Change {
 impl Change {
     fn diff(&self) -> String {
         let side = |letter: char, text: Option<&String>| match text {
-            Some(_) => format!("{letter}/{}", self.file.path),
+            Some(_) => format!("{letter}/{}", self.name),
             None => "/dev/null".to_owned(),
         };
         TextDiff::from_lines(
@@ -340,7 +225,8 @@ impl Change {
     }
 
     fn note(&self, drawer: &Drawer, receipt: &mut Receipt) {
-        drawer.note(receipt, &self.path, self.before.is_none(), &self.folders);
+        let (file, folders, allow) = (self.before.is_none(), self.folders.clone(), self.allow);
+        drawer.note(receipt, &self.path, &Made { file, folders, allow });
     }
 
     fn write(&mut self) -> Result<()> {
@@ -415,7 +301,7 @@ fn missing_folders(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// The text of a file, none where there is no file.
 fn read(path: &Path) -> Result<Option<String>> {
-    let bytes = match fs::read(path) {
+    let bytes = match platform::read_file(path) {
         Ok(bytes) => bytes,
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(err) => return Err(Error::io("read", path, err)),
@@ -425,12 +311,6 @@ fn read(path: &Path) -> Result<Option<String>> {
         let fault = Fault::behind(&String::from_utf8_lossy(valid), "expected UTF-8");
         refusal(path, &fault)
     })
-}
-
-fn refusal(path: &Path, fault: &Fault) -> Error {
-    let Fault { line, column, text } = fault;
-    Error::refused(format!("`{}` line {line}, column {column}: {text}", path.display()))
-        .hint("no file was changed; mend that place, then run `team-table init` again")
 }
 
 /// A diff for a terminal: control characters that a file may hold are shown, not obeyed.
@@ -453,15 +333,16 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::{Change, Plan, printable};
-    use crate::{clients::CLIENTS, error::Kind, platform::write_atomic};
+    use crate::{error::Kind, platform::write_atomic};
 
     fn plan(top: &Path, files: &[(&str, Option<&str>, Option<&str>)]) -> Plan {
         let changes = files.iter().map(|(file, before, after)| Change {
-            file: &CLIENTS[0].files[0],
+            name: "file",
             path: top.join(file),
             before: before.map(str::to_owned),
             after: after.map(str::to_owned),
             folders: super::missing_folders(&top.join(file)).unwrap(),
+            allow: false,
         });
         Plan { changes: changes.collect(), ..Plan::new(top) }
     }

@@ -1,0 +1,178 @@
+//! What `init` says at its end: what a person has to do now.
+
+use std::path::Path;
+
+use super::{
+    init::{Args, Setup},
+    plan::Plan,
+};
+use crate::{
+    clients::{self, Client, Extras, Link, Network, Server},
+    platform,
+};
+
+/// What the person has to do now, and what to expect.
+pub(super) fn after_setup(
+    cx: &Setup<'_>,
+    clients: &[&'static Client],
+    args: &Args,
+    extras: Extras,
+    server: &Server,
+    plan: &Plan,
+) -> String {
+    let mut steps: Vec<String> = Vec::new();
+    if let Link::Network(network) = &server.link {
+        steps.extend(network_steps(network));
+    }
+    for client in clients {
+        steps.push(format!("{client}: {}", client.next));
+        let is_called = matches!(server.link, Link::Network(_));
+        let starts_us = client.files.iter().any(|file| file.has_commands(extras));
+        if extras.hooks && !(is_called && starts_us) {
+            steps.push(format!("{client}, hooks: {}", client.next_hooks));
+        }
+        if extras.wake {
+            steps.push(format!("{client}, wake: {}", client.next_wake));
+        }
+        if extras.allow {
+            steps.push(format!("{client}, allow: {}", client.next_allow));
+        }
+    }
+    let files: Vec<String> = plan.names.iter().map(|name| format!("`{name}`")).collect();
+    let files = listed(&files);
+    let again = again(args, extras, server);
+    if let Some(command) = &plan.local {
+        steps.push(format!(
+            "the command is `{command}`, as PATH does not lead to this program: put it there and \
+             run `{again}` again before you share {files}"
+        ));
+    }
+    if is_git(&cx.top) {
+        steps.push(format!(
+            "commit {files}, so that every clone and worktree has them, or run `{again}` in each \
+             worktree; `.agent-comms/.gitignore` keeps that folder out of git"
+        ));
+    }
+    if let Some(workspace) = cx.comms.as_deref().and_then(Path::parent)
+        && workspace != cx.top
+    {
+        steps.push(format!(
+            "sessions in `{}` sit at the table of `{}`",
+            cx.top.display(),
+            workspace.display()
+        ));
+    }
+    let steps: String = steps.iter().map(|step| item(step)).collect();
+    format!(
+        "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
+         {FOR_AGENTS}"
+    )
+}
+
+/// What has to be there before a client is led to a server on the network.
+fn network_steps(network: &Network) -> Vec<String> {
+    let transport = if clients::is_sse(&network.url) { "sse" } else { "streamable-http" };
+    let mut steps = vec![format!(
+        "the server at `{}` has to run: `team-table serve --transport {transport}`, where the \
+         table is",
+        network.url
+    )];
+    if let Some(name) = &network.token_env {
+        steps.push(format!(
+            "`{name}` has to hold a token where you start each client: `team-table token add NAME` \
+             makes one, where the table is"
+        ));
+    }
+    steps
+}
+
+/// The command that does the same elsewhere.
+fn again(args: &Args, extras: Extras, server: &Server) -> String {
+    let with = [(extras.hooks, "hooks"), (extras.wake, "wake"), (extras.allow, "allow")];
+    let with: Vec<&str> = with.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    let mut command = "team-table init".to_owned();
+    if !args.client.is_empty() {
+        command.extend([" --client ", &args.client.join(",")]);
+    }
+    if !with.is_empty() {
+        command.extend([" --with ", &with.join(",")]);
+    }
+    if let Link::Network(network) = &server.link {
+        command.extend([" --url ", &platform::shell_word(&network.url)]);
+        if let Some(name) = &network.token_env {
+            command.extend([" --token-env ", name]);
+        }
+    }
+    command
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn listed(items: &[String]) -> String {
+    match items {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        items => items.concat(),
+    }
+}
+
+/// Three lines that tell agents to look at the table at all.
+const FOR_AGENTS: &str = "\
+    Other agents and a human work here too: the `team-table` tools reach them.\n\
+    Call `register` when you begin and `get_messages` before you end.\n\
+    When a result says that messages are unread, read and answer them first.\n";
+
+/// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
+pub(super) fn item(text: &str) -> String {
+    let mut shown = String::from("-");
+    let mut width = 1;
+    let mut quoted = false;
+    let words = text.split(|c| {
+        quoted ^= c == '`';
+        c == ' ' && !quoted
+    });
+    for word in words {
+        let n = word.chars().count();
+        if width > 1 && width + 1 + n > 80 {
+            shown.push_str("\n ");
+            width = 1;
+        }
+        shown.extend([" ", word]);
+        width += 1 + n;
+    }
+    shown.push('\n');
+    shown
+}
+
+/// What is left when our parts are taken out.
+pub(super) fn after_removal(plan: &Plan) -> String {
+    if plan.is_empty() {
+        return String::new();
+    }
+    "next:\n\
+     - sessions that are open keep the server until they end\n\
+     - the table stays; delete `.agent-comms/` if nobody needs it any more\n"
+        .to_owned()
+}
+
+/// A checkout: `.git` is a file (a linked worktree, a submodule) or a folder with a `HEAD`;
+/// sandboxes leave empty folders of that name.
+fn is_git(top: &Path) -> bool {
+    let git = top.join(".git");
+    git.is_file() || git.join("HEAD").is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::item;
+
+    #[test]
+    fn items_fit_a_terminal_and_keep_commands_whole() {
+        assert_eq!(item("commit it"), "- commit it\n");
+        let x = "x".repeat(66);
+        assert_eq!(
+            item(&format!("{x} run `team-table init`")),
+            format!("- {x} run\n  `team-table init`\n")
+        );
+        let path = "y".repeat(100);
+        assert_eq!(item(&format!("{path} then")), format!("- {path}\n  then\n"));
+    }
+}
