@@ -192,15 +192,16 @@ fn a_miss_is_quick() {
         let text = text.repeat(3);
         let (_table, mut ada) = history(usize::try_from(n).unwrap(), &text);
         // The best of many: others work on this machine too.
-        let best = (0..if debug > 1 { 3 } else { 25 })
-            .map(|_| {
-                let begin = Instant::now();
-                let page = search(&mut ada, json!({"query": "tests absent"}));
-                assert_eq!(page, "no messages found");
-                begin.elapsed()
-            })
-            .min()
-            .unwrap();
+        let mut best = Duration::MAX;
+        for _ in 0..25 {
+            let begin = Instant::now();
+            let page = search(&mut ada, json!({"query": "tests absent"}));
+            assert_eq!(page, "no messages found");
+            best = best.min(begin.elapsed());
+            if best < per_message * n {
+                break;
+            }
+        }
         eprintln!("a miss over {n} messages: {best:?}: {}", &text[..21]);
         assert!(best < per_message * n, "{best:?} for a miss over {n} messages");
     }
