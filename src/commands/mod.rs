@@ -32,7 +32,7 @@ use crate::{
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
-    writeln!(out, "{text}").map_err(unprintable)
+    writeln!(out, "{text}").map_err(Error::unprintable)
 }
 
 /// Prints a text of ours with words of others: at the width of the terminal, where it goes to one.
@@ -44,11 +44,7 @@ fn print_text(out: &mut dyn Write, text: &str) -> Result<()> {
 }
 
 fn flush(out: &mut dyn Write) -> Result<()> {
-    out.flush().map_err(unprintable)
-}
-
-fn unprintable(err: io::Error) -> Error {
-    Error::internal("cannot print").source(err)
+    out.flush().map_err(Error::unprintable)
 }
 
 fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
@@ -122,7 +118,7 @@ fn words_in_commands(text: &str) -> String {
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
     let mut talk = io::stderr();
-    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(unprintable)?;
+    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(Error::unprintable)?;
     let mut answer = String::new();
     io::stdin()
         .lock()
