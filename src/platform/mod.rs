@@ -30,6 +30,9 @@ pub fn is_ours(_meta: &Metadata) -> bool {
     true
 }
 
+/// `SRC` and `src` are one folder on the disks that most people have there.
+pub const FILES_IGNORE_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
 /// Random bytes of the system's generator, which nobody can guess.
 ///
 /// # Errors
