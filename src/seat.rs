@@ -115,7 +115,9 @@ impl Seats {
         let path = self.lock_path(name);
         match File::open(&path) {
             Ok(file) => matches!(try_lock_shared(&file, &path), Ok(false)),
-            Err(_) => false,
+            // Whoever cannot look, such as a process with too many files open, takes nothing from
+            // somebody who may sit there.
+            Err(err) => err.kind() != io::ErrorKind::NotFound,
         }
     }
 
@@ -330,6 +332,16 @@ mod tests {
         drop(seat);
         assert!(!seats.is_held(&name("ada")) && seats.held().is_empty());
         assert!(seats.claim(&name("con")).unwrap().is_some(), "a device name on Windows");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_seat_that_cannot_be_looked_at_counts_as_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seat-ada.lock");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let seats = Seats::new(folder.path().to_owned());
+        assert!(seats.is_held(&name("ada")) && !seats.is_held(&name("bob")));
     }
 
     #[test]

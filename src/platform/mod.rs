@@ -12,8 +12,8 @@ use std::{
 #[cfg(unix)]
 pub use self::process::is_socket;
 pub use self::process::{
-    Process, has_unread_output, in_shell, is_stdout_closed, parent_of, parent_pid, process,
-    processes_above, shell_word,
+    Process, allow_files, has_unread_output, in_shell, is_stdout_closed, parent_of, parent_pid,
+    process, processes_above, shell_word,
 };
 use crate::error::{Error, Result};
 

@@ -13,6 +13,8 @@ use std::{
 use serde_json::{Value, json};
 use team_table::{domain::limits, tools::TABLE};
 
+#[cfg(feature = "http")]
+use crate::support::http::Server;
 use crate::support::{
     NOW, Table,
     agent::Agent,
@@ -554,4 +556,25 @@ fn memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Some systems let a process have 256 files open, and each session takes some.
+#[cfg(feature = "http")]
+#[test]
+fn many_sessions_fit_where_few_files_are_allowed_at_first() {
+    let table = Table::new().env("TEAM_TABLE_MAX_PER_MINUTE", "0");
+    let few = "ulimit -Sn 64; exec \"$0\" serve --transport streamable-http --port 0";
+    let program = crate::support::program().to_str().unwrap();
+    let server = Server::of(Agent::spawn(
+        std::path::Path::new("/bin/sh"),
+        &["-c", few, program],
+        table.path(),
+        &[("TEAM_TABLE_MAX_PER_MINUTE", "0")],
+    ));
+    for number in 0..60 {
+        let text = server.session(&format!("/mcp?name=a{number}")).call("register", json!({})).text;
+        assert!(text.contains(&format!("you are `a{number}`")), "{text}");
+    }
+    let members = server.session("/mcp?name=last").call("list_members", json!({})).text;
+    assert!(members.contains("\na0: active") && !members.contains("a0: away"), "{members}");
 }
