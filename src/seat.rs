@@ -168,6 +168,12 @@ impl Seats {
         Ok(try_lock(&lock.file, &lock.path)?.then_some(WriteTurn { lock }))
     }
 
+    /// Whether somebody has the turn to write. The look makes no file.
+    pub fn turn_is_taken(&self) -> bool {
+        let path = self.write_path();
+        File::open(&path).is_ok_and(|file| matches!(try_lock_shared(&file, &path), Ok(false)))
+    }
+
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
     /// receiver is gone is given back.
     pub fn wait_for_turn(&mut self) -> oneshot::Receiver<Result<WriteTurn>> {
