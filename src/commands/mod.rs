@@ -97,6 +97,15 @@ static WORDS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     for entry in TABLE {
         let command = format!("`team-table {}`", entry.command);
         words.push((format!("call {}", entry.name), format!("run {command}")));
+        for argument in (entry.clap)().get_arguments() {
+            if let Some(long) = argument.get_long() {
+                let name = argument.get_id().as_str();
+                words.push((
+                    format!("{} with {name} ", entry.name),
+                    format!("{command} with --{long} "),
+                ));
+            }
+        }
         // A name of one word may be meant as that word.
         if entry.name.contains('_') {
             words.push((entry.name.to_owned(), command));
@@ -143,6 +152,14 @@ mod tests {
         check(
             "get_messages with include_read shows the ids",
             "`team-table inbox` with --include-read shows the ids",
+        );
+        check(
+            "list_tasks with ready shows what you could claim",
+            "`team-table tasks` with --ready shows what you could claim",
+        );
+        check(
+            "reopen it first: update_task with status pending",
+            "reopen it first: `team-table update-task` with --status pending",
         );
         check("answer with `reply_to` alone", "answer with `--reply-to` alone");
         check("the register of members", "the register of members");

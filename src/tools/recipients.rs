@@ -103,12 +103,17 @@ impl Cx<'_> {
         roles.dedup();
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
-            let known = match roles.as_slice() {
-                _ if role.eq_ignore_ascii_case(name::HUMAN) => {
+            let other = |member: &Member| !member.is_program() && member.id != self.me.id;
+            let member = self.tx.member_named(role)?.filter(other);
+            let known = match (member, roles.as_slice()) {
+                (Some(member), _) if member.is_human() => {
                     "the human is no role: write to `human`".to_owned()
                 }
-                [] => "nobody else has a role; register sets one".to_owned(),
-                roles => format!("known roles: {}", text::list(roles, 20)),
+                (Some(member), _) => {
+                    format!("`{0}` is a member and no role: write to `{0}`", member.name)
+                }
+                (None, []) => "nobody else has a role; register sets one".to_owned(),
+                (None, roles) => format!("known roles: {}", text::list(roles, 20)),
             };
             let mine = self.tx.member(self.me.id)?.role.eq_ignore_ascii_case(role);
             let nobody = if mine { "nobody but you" } else { "nobody here" };

@@ -222,6 +222,10 @@ fn a_role_is_named_where_nobody_has_the_name() {
         assert!(refused.stderr.contains(&hint), "{wanted}: {}", refused.stderr);
     }
     table.ok(&["send", "@coordinator", "hello", "--as", "bob"]);
+    // And the other way round.
+    let refused = table.run(&["send", "@Codex-1", "hello", "--as", "bob"]);
+    let hint = "hint: `codex-1` is a member and no role: write to `codex-1`\n";
+    assert!(refused.stderr.ends_with(hint), "{}", refused.stderr);
 }
 
 #[test]
