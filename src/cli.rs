@@ -78,7 +78,7 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
         }
         Err(err) => {
             let code = u8::try_from(err.exit_code()).unwrap_or(2);
-            err.print().map_err(|err| Error::internal("cannot print").source(err))?;
+            err.print().map_err(Error::unprintable)?;
             return Ok(code);
         }
     };
@@ -311,9 +311,7 @@ fn completions(matches: &ArgMatches) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(*shell, &mut tree(), "team-table", &mut script);
     let mut out = io::stdout().lock();
-    out.write_all(&script)
-        .and_then(|()| out.flush())
-        .map_err(|err| Error::internal("cannot print").source(err))?;
+    out.write_all(&script).and_then(|()| out.flush()).map_err(Error::unprintable)?;
     Ok(0)
 }
 

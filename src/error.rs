@@ -91,6 +91,11 @@ impl Error {
             .source(source)
     }
 
+    /// Stdout or a terminal does not take what is to be shown: a full disk, a reader that is gone.
+    pub fn unprintable(source: std::io::Error) -> Error {
+        Error::storage(format!("cannot print: {}", plain(&source))).source(source)
+    }
+
     /// Says what it is about, before the text: `cannot use `PATH`: the disk is full`.
     #[must_use]
     pub fn about(self, what: impl fmt::Display) -> Error {

@@ -115,7 +115,9 @@ impl Seats {
         let path = self.lock_path(name);
         match File::open(&path) {
             Ok(file) => matches!(try_lock_shared(&file, &path), Ok(false)),
-            Err(_) => false,
+            // Whoever cannot look, such as a process with too many files open, takes nothing from
+            // somebody who may sit there.
+            Err(err) => err.kind() != io::ErrorKind::NotFound,
         }
     }
 
@@ -164,6 +166,12 @@ impl Seats {
             Arc::clone(self.write_file.insert(Arc::new(lock)))
         };
         Ok(try_lock(&lock.file, &lock.path)?.then_some(WriteTurn { lock }))
+    }
+
+    /// Whether somebody has the turn to write. The look makes no file.
+    pub fn turn_is_taken(&self) -> bool {
+        let path = self.write_path();
+        File::open(&path).is_ok_and(|file| matches!(try_lock_shared(&file, &path), Ok(false)))
     }
 
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
@@ -330,6 +338,16 @@ mod tests {
         drop(seat);
         assert!(!seats.is_held(&name("ada")) && seats.held().is_empty());
         assert!(seats.claim(&name("con")).unwrap().is_some(), "a device name on Windows");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_seat_that_cannot_be_looked_at_counts_as_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seat-ada.lock");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let seats = Seats::new(folder.path().to_owned());
+        assert!(seats.is_held(&name("ada")) && !seats.is_held(&name("bob")));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `hook` and `wake`: what a client runs by itself, as a hook of the kind that is a command.
 
 use std::{
+    fmt,
     io::{self, IsTerminal as _, Read as _},
-    sync::Arc,
+    sync::{Arc, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -25,6 +27,8 @@ use crate::{
 
 /// What a hook hands over: a tool's input and output may be in it.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// A client says it at once; some end a hook only after a minute.
+const SAYS_WITHIN: Duration = Duration::from_secs(5);
 /// A waiting process looks so often whether anybody has written to the table,
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// and after so many of these looks, whether its session is still there.
@@ -151,16 +155,25 @@ fn beside(said: &Map<String, Value>, workspace: &Workspace, config: &Arc<Config>
     Some(Queue::new(Desk::new(workspace.clone(), Arc::clone(config), who, Front::Tools)))
 }
 
-/// What the client hands over on stdin.
+/// What the client hands over on stdin. It counts as whole with the object's last brace, as a client
+/// may leave its end open; and one that says nothing is not waited for.
 fn said() -> Result<Map<String, Value>> {
-    let mut text = Vec::new();
-    io::stdin()
-        .lock()
-        .take(MOST_BYTES)
-        .read_to_end(&mut text)
-        .map_err(|err| Error::internal("cannot read stdin").source(err))?;
-    serde_json::from_slice(&text)
-        .map_err(|err| Error::invalid(format!("stdin is no JSON object of a hook: {err}")))
+    let no_object = |why: &dyn fmt::Display| {
+        Error::invalid(format!("stdin is no JSON object of a hook: {why}"))
+    };
+    let (sender, receiver) = mpsc::channel();
+    // A thread in read(2) cannot be ended: it goes with the process.
+    thread::spawn(move || {
+        let stdin = io::stdin().lock().take(MOST_BYTES);
+        let mut objects = serde_json::Deserializer::from_reader(stdin).into_iter();
+        // Who gave up waiting has dropped the receiver.
+        drop(sender.send(objects.next()));
+    });
+    match receiver.recv_timeout(SAYS_WITHIN) {
+        Ok(Some(said)) => said.map_err(|err| no_object(&err)),
+        Ok(None) => Err(no_object(&"there is nothing on it")),
+        Err(_) => Err(no_object(&format!("none came within {} s", SAYS_WITHIN.as_secs()))),
+    }
 }
 
 fn for_clients_only(command: &str) -> Result<()> {

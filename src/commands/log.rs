@@ -43,6 +43,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
     };
     let plain = !std::io::stdout().is_terminal();
     let mut last = 0;
+    let mut epoch = None;
     let mut pulse = None;
     if desk.look(|_| Ok(()))?.is_none() {
         say(&no_table(&desk.workspace().table));
@@ -51,10 +52,12 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
         loop {
             let page = desk.look(|cx| {
                 // The table is another one, or was emptied: its log begins anew.
-                let after = if cx.tx.last_event()? < last { 0 } else { last };
-                cx.tx.log_lines(after, since, PAGE)
+                let now = cx.tx.epoch()?;
+                let after = if epoch == Some(now) { last } else { 0 };
+                Ok((now, cx.tx.log_lines(after, since, PAGE)?))
             })?;
-            let lines = page.unwrap_or_default();
+            let Some((now, lines)) = page else { break };
+            epoch = Some(now);
             let Some(end) = lines.last() else { break };
             last = end.id;
             for line in &lines {

@@ -35,7 +35,7 @@ use crate::{
 
 /// Prints a line of data. A reader that is gone ends the program, quietly.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
-    writeln!(out, "{text}").map_err(unprintable)
+    writeln!(out, "{text}").map_err(Error::unprintable)
 }
 
 /// Prints a text of ours with words of others: at the width of the terminal, where it goes to one.
@@ -47,11 +47,7 @@ fn print_text(out: &mut dyn Write, text: &str) -> Result<()> {
 }
 
 fn flush(out: &mut dyn Write) -> Result<()> {
-    out.flush().map_err(unprintable)
-}
-
-fn unprintable(err: io::Error) -> Error {
-    Error::internal("cannot print").source(err)
+    out.flush().map_err(Error::unprintable)
 }
 
 fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<()> {
@@ -104,6 +100,15 @@ static WORDS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     for entry in TABLE {
         let command = format!("`team-table {}`", entry.command);
         words.push((format!("call {}", entry.name), format!("run {command}")));
+        for argument in (entry.clap)().get_arguments() {
+            if let Some(long) = argument.get_long() {
+                let name = argument.get_id().as_str();
+                words.push((
+                    format!("{} with {name} ", entry.name),
+                    format!("{command} with --{long} "),
+                ));
+            }
+        }
         // A name of one word may be meant as that word.
         if entry.name.contains('_') {
             words.push((entry.name.to_owned(), command));
@@ -125,7 +130,7 @@ fn words_in_commands(text: &str) -> String {
 /// A question that only `y` and `yes` answer with yes.
 pub(crate) fn asked(question: &str) -> Result<bool> {
     let mut talk = io::stderr();
-    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(unprintable)?;
+    write!(talk, "{question} ").and_then(|()| talk.flush()).map_err(Error::unprintable)?;
     let mut answer = String::new();
     io::stdin()
         .lock()
@@ -150,6 +155,14 @@ mod tests {
         check(
             "get_messages with include_read shows the ids",
             "`team-table inbox` with --include-read shows the ids",
+        );
+        check(
+            "list_tasks with ready shows what you could claim",
+            "`team-table tasks` with --ready shows what you could claim",
+        );
+        check(
+            "reopen it first: update_task with status pending",
+            "reopen it first: `team-table update-task` with --status pending",
         );
         check("answer with `reply_to` alone", "answer with `--reply-to` alone");
         check("the register of members", "the register of members");

@@ -180,6 +180,13 @@ fn distance(a: &str, b: &str) -> usize {
     if b.strip_prefix(a).or_else(|| a.strip_prefix(b)).is_some_and(|rest| rest.starts_with('-')) {
         return 1;
     }
+    // A slip and no number: `codx` for `codex-1`.
+    if let Some((family, number)) = b.rsplit_once('-')
+        && !a.contains('-')
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return 1 + distance(a, family);
+    }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = i;
@@ -247,7 +254,7 @@ mod tests {
     fn near_misses() {
         let known = ["claude-1", "codex-1", "human"];
         let near = |wanted| nearest(wanted, known.into_iter());
-        assert_eq!(near("codx"), None);
+        assert_eq!(near("codx"), Some("codex-1"));
         assert_eq!(near("codx-1"), Some("codex-1"));
         assert_eq!(near("codex"), Some("codex-1"));
         assert_eq!(near("Claude1"), Some("claude-1"));

@@ -7,6 +7,7 @@
 //! that is below, too: `src/` and `src/**` are the same files.
 
 use globset::{Glob, GlobBuilder};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::error::{Error, Result};
 
@@ -86,6 +87,15 @@ impl Pattern {
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The pattern as it is on a disk to which `SRC` and `src` are one folder, and both ways to write
+    /// an `é` one name.
+    #[must_use]
+    pub fn ignoring_case(&self) -> Pattern {
+        let text: String = self.text.nfc().collect::<String>().to_lowercase();
+        // Where that makes no pattern, such as `[z-a]` of `[Z-a]`, it stays what it is.
+        Pattern::parse(&text).unwrap_or_else(|_| self.clone())
     }
 
     /// Whether it matches a path.
@@ -464,6 +474,22 @@ mod tests {
         check("a/**/z", "b/**/z", false);
         check("é", "?", false);
         check("é", "??", true);
+    }
+
+    #[test]
+    fn where_case_makes_no_difference_more_patterns_overlap() {
+        let check = |one: &str, other: &str, expected: bool| {
+            let [one, other] = [one, other].map(|text| Pattern::parse(text).unwrap());
+            assert!(!one.overlaps(&other), "{one:?} {other:?}");
+            assert_eq!(one.ignoring_case().overlaps(&other.ignoring_case()), expected, "{one:?}");
+        };
+        check("SRC/a.rs", "src/A.rs", true);
+        check("Src/", "src/a.rs", true);
+        check("src/[A-F].rs", "src/b.rs", true);
+        check("caf\u{e9}.md", "CAFE\u{301}.md", true);
+        check("src/{A,B}.rs", "src/b.RS", true);
+        check("src/[Z-a]x", "src/y", false);
+        check("src/a.rs", "src/B.rs", false);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::{
 #[cfg(unix)]
 pub use self::process::is_socket;
 pub use self::process::{
-    Process, has_unread_output, in_shell, is_stdout_closed, parent_of, parent_pid, process,
-    processes_above, shell_word,
+    Process, allow_files, has_unread_output, in_shell, is_stdout_closed, parent_of, parent_pid,
+    process, processes_above, shell_word,
 };
 use crate::error::{Error, Result};
 
@@ -29,6 +29,9 @@ pub fn is_ours(meta: &Metadata) -> bool {
 pub fn is_ours(_meta: &Metadata) -> bool {
     true
 }
+
+/// `SRC` and `src` are one folder on the disks that most people have there.
+pub const FILES_IGNORE_CASE: bool = cfg!(any(windows, target_os = "macos"));
 
 /// Random bytes of the system's generator, which nobody can guess.
 ///

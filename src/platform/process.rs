@@ -15,6 +15,23 @@ pub fn parent_pid() -> Option<u32> {
     }
 }
 
+/// Lets this process have so many files open, as far as the system lets it: some begin with 256.
+pub fn allow_files(n_files: u64) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.map_or(n_files, |most| most.min(n_files));
+        if limit.current.is_some_and(|current| current < wanted)
+            && let Err(err) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit })
+        {
+            tracing::debug!("no more than {:?} files: {err}", limit.current);
+        }
+    }
+    #[cfg(not(unix))]
+    let _no_limit = n_files;
+}
+
 /// The process that started another one, or took it over; `None` where the system does not tell.
 pub fn parent_of(pid: u32) -> Option<u32> {
     #[cfg(target_os = "linux")]

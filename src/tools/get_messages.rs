@@ -269,7 +269,8 @@ impl fmt::Display for Output {
         match (self.messages.as_slice(), self.page) {
             ([], Page::Inbox) => f.write_str("no unread messages")?,
             ([], _) => f.write_str("no messages found")?,
-            (messages, _) => f.write_str(&text::messages(messages.len()))?,
+            // All that are shown were counted.
+            (messages, _) => f.write_str(&text::counted(messages.len(), "message"))?,
         }
         if self.more_unread > 0 && !self.is_empty() {
             let more = match self.more_unread {

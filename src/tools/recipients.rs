@@ -66,13 +66,20 @@ impl Cx<'_> {
         Ok(found)
     }
 
+    /// As [`Cx::recipient`], for what may be a role too: agents write to `coordinator` where that is
+    /// what somebody does, and nobody's name.
+    pub(super) fn addressee(&self, wanted: &str) -> Result<Found> {
+        if self.tx.member_named(wanted)?.is_some() {
+            return self.recipient(wanted);
+        }
+        let members = self.present()?;
+        let near = near_name(wanted, &members).or_else(|| near_role(wanted, &members));
+        Err(unknown(wanted, near, &members))
+    }
+
     pub(super) fn unknown(&self, wanted: &str) -> Result<Error> {
         let members = self.present()?;
-        let names = members.iter().map(|found| found.member.name.as_str());
-        let near = name::nearest(wanted, names)
-            .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-        Ok(Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
-            .hint(format!("{near}{}", known(&members))))
+        Ok(unknown(wanted, near_name(wanted, &members), &members))
     }
 
     /// Everybody who has not left, but me.
@@ -96,12 +103,17 @@ impl Cx<'_> {
         roles.dedup();
         members.retain(|found| found.member.role.eq_ignore_ascii_case(role));
         if members.is_empty() {
-            let known = match roles.as_slice() {
-                _ if role.eq_ignore_ascii_case(name::HUMAN) => {
+            let other = |member: &Member| !member.is_program() && member.id != self.me.id;
+            let member = self.tx.member_named(role)?.filter(other);
+            let known = match (member, roles.as_slice()) {
+                (Some(member), _) if member.is_human() => {
                     "the human is no role: write to `human`".to_owned()
                 }
-                [] => "nobody else has a role; register sets one".to_owned(),
-                roles => format!("known roles: {}", text::list(roles, 20)),
+                (Some(member), _) => {
+                    format!("`{0}` is a member and no role: write to `{0}`", member.name)
+                }
+                (None, []) => "nobody else has a role; register sets one".to_owned(),
+                (None, roles) => format!("known roles: {}", text::list(roles, 20)),
             };
             let mine = self.tx.member(self.me.id)?.role.eq_ignore_ascii_case(role);
             let nobody = if mine { "nobody but you" } else { "nobody here" };
@@ -172,6 +184,23 @@ impl Cx<'_> {
     pub(super) fn ring(&mut self, member: &MemberName) {
         self.effects.ring.push(member.clone());
     }
+}
+
+fn unknown(wanted: &str, near: Option<String>, members: &[Found]) -> Error {
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    Error::not_found(format!("no member named {}", sanitize::quote(wanted)))
+        .hint(format!("{near}{}", known(members)))
+}
+
+fn near_name(wanted: &str, members: &[Found]) -> Option<String> {
+    let names = members.iter().map(|found| found.member.name.as_str());
+    name::nearest(wanted, names).map(str::to_owned)
+}
+
+fn near_role(wanted: &str, members: &[Found]) -> Option<String> {
+    let roles = members.iter().map(|found| found.member.role.as_str());
+    let near = name::nearest(wanted, roles.filter(|role| !role.is_empty()))?;
+    Some(format!("@{near}"))
 }
 
 /// `known sessions: claude-1 (active), human (away)`.

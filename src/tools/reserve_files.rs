@@ -15,6 +15,7 @@ use crate::{
         time::{MINUTE, Time},
     },
     error::{Error, Result},
+    platform,
     store::{NewReservation, Reservation},
     view::{sanitize, text},
 };
@@ -120,11 +121,17 @@ fn asked(cx: &Cx<'_>, paths: &[String]) -> Result<Vec<Asked>> {
 const NAMED: usize = 10;
 
 fn check_free(cx: &Cx<'_>, asked: &[Asked], others: &[Reservation]) -> Result<()> {
+    let as_on_disk = |pattern: &Pattern| {
+        if platform::FILES_IGNORE_CASE { pattern.ignoring_case() } else { pattern.clone() }
+    };
+    let asked: Vec<(&str, Pattern)> =
+        asked.iter().map(|it| (it.pattern.as_str(), as_on_disk(&it.pattern))).collect();
     let mut conflicts = Vec::new();
     for reservation in others {
         let Ok(theirs) = Pattern::parse(&reservation.pattern) else { continue };
-        for Asked { pattern, .. } in asked.iter().filter(|it| it.pattern.overlaps(&theirs)) {
-            conflicts.push((pattern.as_str(), reservation));
+        let theirs = as_on_disk(&theirs);
+        for (pattern, _) in asked.iter().filter(|(_, pattern)| pattern.overlaps(&theirs)) {
+            conflicts.push((*pattern, reservation));
         }
     }
     if conflicts.is_empty() {

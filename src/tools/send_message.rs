@@ -76,7 +76,7 @@ impl Tool for SendMessage {
                 let members = cx.with_role(&role)?;
                 (Audience::Role(role), members)
             }
-            Some(Recipient::Member(name)) => (Audience::Member, vec![cx.recipient(&name)?]),
+            Some(Recipient::Member(name)) => (Audience::Member, vec![cx.addressee(&name)?]),
             None => {
                 return Err(Error::invalid("missing parameter `recipient`").hint(
                     "name a member, `human` or @role; or answer a message with `reply_to` alone",

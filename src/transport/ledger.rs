@@ -44,19 +44,34 @@ pub(super) struct Ledger {
     asked_at: Mutex<Option<Instant>>,
     /// Something was returned that ought to be written down at once.
     pub returned: Notify,
+    /// A request was answered or cancelled.
+    pub closed: Notify,
     /// Something was read that ought to be written down soon.
     pub read: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests without a reply yet, and what their reply is going to carry.
-    open: HashMap<RequestId, Option<Handing>>,
-    /// Replies that are being written.
+    /// Requests without a reply yet.
+    open: HashMap<RequestId, Open>,
+    /// How many those are.
+    n_open: usize,
+    /// What replies carry that are being written.
     sending: HashMap<RequestId, Handing>,
+    /// How many replies are being written, whatever they carry.
+    n_sending: usize,
     written: Vec<Written>,
     read: Vec<Handing>,
     returned: Vec<Handing>,
+}
+
+/// A request without a reply.
+#[derive(Debug, Default)]
+struct Open {
+    /// More than one where a client gives an id to several requests, which it must not.
+    n_requests: usize,
+    /// What the reply is going to carry.
+    handing: Option<Handing>,
 }
 
 /// A reply that was written and flushed.
@@ -68,6 +83,10 @@ struct Written {
     n_reads: u64,
     at: Instant,
 }
+
+/// So many requests may be without their reply at one time. A client that writes more than it reads
+/// would have us keep all its replies.
+const OPEN_AT_MOST: usize = 1_000;
 
 /// A cancel that comes so soon behind the reply may have been sent before the client had it.
 const CROSSING: Duration = Duration::from_millis(50);
@@ -86,13 +105,18 @@ impl Ledger {
     /// # Errors
     /// The handing, where the request was cancelled meanwhile.
     pub(super) fn carry(&self, id: &RequestId, handing: Handing) -> Result<(), Handing> {
-        match self.state().open.get_mut(id) {
-            Some(slot) => {
-                *slot = Some(handing);
-                Ok(())
-            }
-            None => Err(handing),
+        let mut state = self.state();
+        let Some(open) = state.open.get_mut(id) else { return Err(handing) };
+        if let Some(other) = open.handing.replace(handing) {
+            state.returned.push(other);
         }
+        Ok(())
+    }
+
+    /// Whether so many requests are open that the next one has to wait.
+    pub(super) fn is_full(&self) -> bool {
+        let state = self.state();
+        state.n_open + state.n_sending >= OPEN_AT_MOST
     }
 
     /// How long the client has not asked for anything; for ever where it never did.
@@ -132,32 +156,44 @@ impl Ledger {
             state.written = not_yet;
             state.read.extend(read.into_iter().map(|reply| reply.handing));
         }
-        state.open.insert(id.clone(), None);
+        state.open.entry(id.clone()).or_default().n_requests += 1;
+        state.n_open += 1;
     }
 
     pub(super) fn cancelled(&self, id: &RequestId) {
         let mut state = self.state();
-        let carried = state.open.remove(id).flatten();
+        let open = state.open.remove(id).unwrap_or_default();
+        state.n_open -= open.n_requests;
+        let carried = open.handing;
         if let Some(handing) = carried.or_else(|| state.crossing(id)) {
             state.returned.push(handing);
             self.returned.notify_one();
         }
+        self.closed.notify_one();
     }
 
     /// The reply to this request is about to be written. `false`: it was cancelled.
     pub(super) fn sending(&self, id: &RequestId) -> bool {
         let mut state = self.state();
-        let carried = state.open.remove(id);
-        let is_open = carried.is_some();
-        if let Some(handing) = carried.flatten() {
+        state.n_sending += 1;
+        let Some(open) = state.open.get_mut(id) else { return false };
+        let carried = open.handing.take();
+        open.n_requests -= 1;
+        if open.n_requests == 0 {
+            state.open.remove(id);
+        }
+        state.n_open -= 1;
+        if let Some(handing) = carried {
             state.sending.insert(id.clone(), handing);
         }
-        is_open
+        true
     }
 
     pub(super) fn sent(&self, id: &RequestId, arrived: bool) {
         let n_reads = self.reads.load(Ordering::Relaxed);
         let mut state = self.state();
+        state.n_sending = state.n_sending.saturating_sub(1);
+        self.closed.notify_one();
         if let Some(handing) = state.sending.remove(id) {
             if arrived {
                 let at = Instant::now();
@@ -198,7 +234,8 @@ impl Ledger {
     /// Whether something is still to be confirmed, given back, or decided.
     #[cfg(feature = "http")]
     pub(super) fn has_open_ends(&self) -> bool {
-        let State { open, sending, written, read, returned } = &*self.state();
+        let State { open, n_open: _, sending, n_sending: _, written, read, returned } =
+            &*self.state();
         !(open.is_empty()
             && sending.is_empty()
             && written.is_empty()

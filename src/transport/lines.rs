@@ -44,9 +44,10 @@ pub(super) struct Lines<R, W> {
     ledger: Arc<Ledger>,
     /// Cancelled when the client has closed its end.
     gone: CancellationToken,
-    /// Read, and not parsed yet.
+    /// Read, and from `begin` on not parsed yet.
     buffer: Vec<u8>,
-    /// So much of it is known to hold no line's end.
+    begin: usize,
+    /// So much of what is not parsed is known to hold no line's end.
     n_searched: usize,
     /// The rest of a line that was too long is passed over.
     is_skipping: bool,
@@ -80,6 +81,7 @@ impl<W: AsyncWrite + Unpin> Outlet<W> {
     pub(super) async fn answer(self, id: &RequestId, line: serde_json::Result<Vec<u8>>) {
         let ledger = Arc::clone(&self.ledger);
         if !ledger.sending(id) {
+            ledger.sent(id, false);
             return;
         }
         let ended = |mut line: Vec<u8>| {
@@ -111,6 +113,7 @@ where
             ledger,
             gone,
             buffer: Vec::with_capacity(READ_BYTES),
+            begin: 0,
             n_searched: 0,
             is_skipping: false,
         }
@@ -122,15 +125,20 @@ where
         self
     }
 
-    /// Reads on until the buffer begins with a whole line; its length, or `None` at the end. The
-    /// last line may lack its line end. May be dropped while it waits.
+    /// What was read and not parsed yet.
+    fn unparsed(&self) -> &[u8] {
+        self.buffer.get(self.begin..).unwrap_or_default()
+    }
+
+    /// Reads on until what is not parsed begins with a whole line; its length, or `None` at the end.
+    /// The last line may lack its line end. May be dropped while it waits.
     async fn line(&mut self) -> Option<usize> {
         loop {
-            let fresh = self.buffer.get(self.n_searched..).unwrap_or_default();
-            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+            let fresh = self.unparsed().get(self.n_searched..).unwrap_or_default();
+            if let Some(end) = memchr::memchr(b'\n', fresh) {
                 return Some(self.n_searched + end + 1);
             }
-            self.n_searched = self.buffer.len();
+            self.n_searched = self.unparsed().len();
             if self.n_searched > LINE_BYTES {
                 if !self.is_skipping {
                     self.refuse(None, ErrorData::invalid_request(too_long(), None));
@@ -153,11 +161,37 @@ where
         None
     }
 
-    /// Forgets the first bytes of the buffer, and what a long line has made it grow to.
+    /// Waits while too many requests are open, and sees the client go meanwhile. It takes in what the
+    /// client writes, as one that writes all before it reads would else wait for us for ever; these
+    /// reads are not counted, since a request that waits here was sent before them.
+    async fn room(&mut self) {
+        let mut is_open = true;
+        while self.ledger.is_full() {
+            let reads = is_open && self.unparsed().len() < LINE_BYTES;
+            tokio::select! {
+                biased;
+                () = self.ledger.closed.notified() => {}
+                read = self.reader.read_buf(&mut self.buffer), if reads => {
+                    is_open = read.is_ok_and(|n_bytes| n_bytes > 0);
+                    if !is_open {
+                        self.gone.cancel();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forgets the first bytes of what is not parsed, and what a long line has made the buffer grow
+    /// to. The rest is moved only where it is the smaller part, so that many lines that came at once
+    /// cost no more each.
     fn take(&mut self, n_bytes: usize) {
-        self.buffer.drain(..n_bytes);
-        self.buffer.shrink_to(READ_BYTES);
+        self.begin += n_bytes;
         self.n_searched = 0;
+        if self.begin >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.begin);
+            self.buffer.shrink_to(READ_BYTES);
+            self.begin = 0;
+        }
     }
 
     /// Answers what is no request that a handler could see.
@@ -185,6 +219,7 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            self.room().await;
             let Some(n_bytes) = self.line().await else {
                 // rmcp ends with its own calls, and does not know of these.
                 if let Some(direct) = &self.direct {
@@ -195,7 +230,7 @@ where
             let parsed = if self.is_skipping {
                 Parsed::Nothing
             } else {
-                let line = self.buffer.get(..n_bytes).unwrap_or_default();
+                let line = self.unparsed().get(..n_bytes).unwrap_or_default();
                 let takes = |line: &[u8]| self.direct.as_ref().is_some_and(|it| it.takes(line));
                 parse_unless(line, takes)
             };

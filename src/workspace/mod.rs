@@ -90,7 +90,10 @@ impl Workspace {
                 Err((path, err)) if err.kind() == io::ErrorKind::NotFound => {
                     let parent = self.root().parent().unwrap_or(&path);
                     if !parent.is_dir() {
-                        return Err(Error::io("make the folder", &path, err));
+                        return Err(Error::io("make the folder", &path, err).hint(format!(
+                            "`{}` is gone; if it was moved, start the session anew where it is now",
+                            parent.display()
+                        )));
                     }
                 }
                 Err((path, err)) => return Err(Error::io("make", &path, err).hint(ELSEWHERE)),
@@ -358,7 +361,9 @@ fn reason_for(found: Option<&PathBuf>, cwd: &Path, git: Option<&Git>) -> Reason 
 const ELSEWHERE: &str = "a table elsewhere can be named with `--db-path` or `TEAM_TABLE_DB`";
 
 fn somebody_elses(folder: &Path) -> Error {
-    Error::refused(format!("`{}` belongs to another user", folder.display())).hint(ELSEWHERE)
+    Error::refused(format!("`{}` belongs to another user", folder.display())).hint(format!(
+        "where `sudo` made it, delete it or make it yours with `sudo chown -R`; {ELSEWHERE}"
+    ))
 }
 
 #[cfg(test)]

@@ -419,6 +419,22 @@ fn a_table_that_is_held_is_found_at_once() {
     assert!(begin.elapsed() < PATIENCE / 6);
 }
 
+/// Somebody stopped a program in the middle of a write.
+#[test]
+fn a_turn_to_write_that_is_kept_is_found() {
+    let project = Project::new();
+    project.table.ok(&["register", "--as", "ada"]);
+    let lock = fs::File::open(project.table.path().join(".agent-comms/seats/write.lock")).unwrap();
+    fs2::FileExt::lock_exclusive(&lock).unwrap();
+    project.finds(
+        "table",
+        "somebody has the turn to write and does not write, so that nobody can",
+        "find it with `fuser ",
+    );
+    fs2::FileExt::unlock(&lock).unwrap();
+    project.is_well();
+}
+
 #[test]
 fn a_log_that_only_grows_is_found() {
     let project = Project::new();

@@ -315,6 +315,35 @@ fn a_command_finds_the_session_of_its_client() {
     assert!(log(&place).contains("hook: stdin is no JSON object of a hook"), "{}", log(&place));
 }
 
+/// A client that leaves its end of the pipe open would wait for its hook, and its agent for it.
+#[test]
+fn a_hook_does_not_wait_for_the_end_of_stdin() {
+    let place = Place::new();
+    let mut gemini = place.serve(&[], &[]);
+    gemini.initialize("gemini-cli-mcp-client");
+    ok(gemini.call("register", json!({})));
+    place.send("ada", "gemini-1", "hello");
+    for (said, patience) in [(r#"{"session_id":"g1","hook_event_name":"AfterTool"}"#, 3), ("", 8)] {
+        let mut command = place.command(&["hook"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, said.as_bytes()).unwrap();
+        let begin = Instant::now();
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        assert!(begin.elapsed() < Duration::from_secs(patience), "{:?}", begin.elapsed());
+        let told = String::from_utf8(done.stdout).unwrap();
+        assert_eq!(told.contains("#1 from ada"), !said.is_empty(), "{told}");
+        drop(stdin);
+    }
+    assert!(log(&place).contains("none came within 5 s"), "{}", log(&place));
+}
+
 // --- Waking who is idle
 
 #[test]

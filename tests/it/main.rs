@@ -87,6 +87,9 @@ mod sessions;
 mod support;
 // Rules about the sources themselves.
 mod tidy;
+// What users of such programs ran into, where no other module has it.
+#[cfg(unix)]
+mod users;
 // The board in a browser, as the browser's requests see it.
 #[cfg(all(unix, feature = "http"))]
 mod web;

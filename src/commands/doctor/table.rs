@@ -1,6 +1,6 @@
 //! Which table it is, whether it is sound, and which others somebody may sit at instead.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, thread, time::Duration};
 
 use serde::Serialize;
 
@@ -44,6 +44,10 @@ pub(super) struct Facts {
     others: Vec<Other>,
 }
 
+/// A turn to write takes milliseconds.
+const TURN_LOOKS: u32 = 7;
+const BETWEEN_TURN_LOOKS: Duration = Duration::from_millis(50);
+
 /// Another table.
 #[derive(Debug, Serialize)]
 struct Other {
@@ -80,6 +84,7 @@ pub(super) fn look(place: &Place<'_>, report: &mut Report) -> (Facts, Option<Che
     }
     facts.judge_choice(place, report);
     facts.judge_disk(place, disk, report);
+    judge_turn(place, report);
     let checkup = if facts.exists {
         facts.open(place, report)
     } else {
@@ -246,6 +251,31 @@ impl Facts {
             lines.push(other.line(now));
         }
         lines
+    }
+}
+
+/// Writers take turns; one that was stopped in its own leaves everybody waiting.
+fn judge_turn(place: &Place<'_>, report: &mut Report) {
+    let seats = Seats::new(place.workspace.seats.clone());
+    let log = beside(&place.workspace.table, "-wal");
+    let before = changed_at(&log);
+    for look in 0..TURN_LOOKS {
+        if !seats.turn_is_taken() {
+            return;
+        }
+        if look + 1 < TURN_LOOKS {
+            thread::sleep(BETWEEN_TURN_LOOKS);
+        }
+    }
+    // Where somebody writes all the time, one turn follows another.
+    if changed_at(&log) == before {
+        let lock = place.workspace.seats.join("write.lock");
+        let command = format!("fuser {}", platform::shell_word(&lock.display().to_string()));
+        report.wrong(
+            AREA,
+            "somebody has the turn to write and does not write, so that nobody can",
+            format!("find it with {}, and end it or let it go on", field(&command)),
+        );
     }
 }
 

@@ -134,6 +134,8 @@ pub fn serve(
     config: &Config,
     say: &mut dyn FnMut(&str),
 ) -> Result<()> {
+    // A session has a connection, a seat and a look at the table.
+    platform::allow_files(8_192);
     let runtime = event_loop()?;
     let served = runtime.block_on(run(listening, workspace, config, say));
     // A thread may still wait for its turn to write: never join it.

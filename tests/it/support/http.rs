@@ -38,7 +38,12 @@ impl Server {
         let args = [&["serve"], port, args].concat();
         let env: Vec<(&str, &str)> =
             table.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let mut process = Agent::spawn(program(), &args, table.path(), &env);
+        Server::of(Agent::spawn(program(), &args, table.path(), &env))
+    }
+
+    /// A process that says where it listens.
+    #[track_caller]
+    pub(crate) fn of(mut process: Agent) -> Server {
         let start = Instant::now();
         let port = loop {
             let said = process.stderr();
