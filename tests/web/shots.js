@@ -21,7 +21,7 @@ const SAID = [
 
 /// Ten members, forty messages and more, tasks in all states, reservations, shared values.
 async function fill(stage) {
-  const names = ["claude-1", "claude-2", "codex-1", "codex-with-a-rather-long-name-for-a-member", "gemini-1", "copilot-1", "opencode-1", "reviewer-2", "日本-1"];
+  const names = ["claude-1", "claude-2", "codex-1", "codex-with-a-rather-long-name-for-a-member", "gemini-1", "copilot-1", "opencode-1", "reviewer-2", "zed-1"];
   const clients = ["claude-code", "claude-code", "codex-mcp-client", "codex-mcp-client", "gemini-cli", "github-copilot", "opencode", "claude-code", "claude-code"];
   const agents = names.map((name, n) => new Agent(stage, name, clients[n], { TEAM_TABLE_MAX_PER_MINUTE: "0" }));
   const [ada, , cody, bob, gem, cop, open, dan] = agents;
@@ -79,9 +79,7 @@ async function shoot(browser, stage, folder) {
     }
     await page.locator("#threads article").first().waitFor();
     await shot(page, `messages-${name}`);
-    await page.locator("#threads article").nth(3).scrollIntoViewIfNeeded();
-    await page.mouse.wheel(0, 1500);
-    await page.waitForTimeout(200);
+    await page.locator("#threads article", { hasText: "Round 13" }).evaluate((it) => it.scrollIntoView({ block: "center" }));
     await shot(page, `threads-${name}`);
     const tabs = ["Tasks", "Shared", "Log", ...(name.startsWith("phone") ? ["Members"] : [])];
     for (const tab of tabs) {

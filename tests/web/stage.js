@@ -64,8 +64,13 @@ class Agent {
       const message = JSON.parse(line);
       this.waiting.get(message.id)?.(message);
     });
+    // Who waits for an agent that has ended waits for ever.
+    this.child.once("exit", (code) => this.waiting.forEach((tell) => tell({ error: `${name} has ended with ${code}` })));
     this.ready = this.ask("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: client, version: "2.1" } })
-      .then(() => this.send({ method: "notifications/initialized" }));
+      .then(({ error }) => {
+        if (error) throw new Error(JSON.stringify(error));
+        this.send({ method: "notifications/initialized" });
+      });
   }
 
   send(message) {
@@ -75,7 +80,10 @@ class Agent {
   ask(method, params) {
     const id = ++this.last;
     return new Promise((resolve) => {
-      this.waiting.set(id, resolve);
+      this.waiting.set(id, (message) => {
+        this.waiting.delete(id);
+        resolve(message);
+      });
       this.send({ id, method, params });
     });
   }
