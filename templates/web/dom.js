@@ -130,25 +130,33 @@ function hue(name) {
 /// What stands for a member beside its name: its letter, its number, its colour.
 export function face(name) {
   const letters = `${[...name][0]}${/\d{1,2}$/.exec(name)?.[0] ?? ""}`.toUpperCase();
-  return el("span", { class: "face", "data-hue": hue(name), "aria-hidden": "true" }, letters);
+  return el("span", { class: "face", "data-hue": name === "human" ? "human" : hue(name), "aria-hidden": "true" }, letters);
 }
 
-/// What is found in a text: a block of code, code, an address, a task.
-const FOUND = /^```[^\n]*\n([^]*?)\n?^```[ \t]*$\n?|`([^`\n]+)`|(https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}])|\b(T[1-9]\d{0,8})\b/gm;
+/// What is found in a text: code, an address, a task.
+const FOUND = /`([^`\n]+)`|(https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}])|\b(T[1-9]\d{0,8})\b/g;
 
-/// A text as its parts, with what is found in it. Each part is a text node, whatever it says.
-export function rich(text) {
-  const parts = [];
+function* found(text) {
   let at = 0;
-  for (const { 0: whole, 1: block, 2: code, 3: address, 4: task, index } of text.matchAll(FOUND)) {
-    parts.push(text.slice(at, index));
-    if (block !== undefined) parts.push(el("pre", {}, el("code", {}, block)));
-    else if (code) parts.push(el("code", {}, code));
-    else if (address) parts.push(el("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, address));
-    else parts.push(el("a", { href: `#${task}` }, task));
+  for (const { 0: whole, 1: code, 2: address, 3: task, index } of text.matchAll(FOUND)) {
+    yield text.slice(at, index);
+    if (code) yield el("code", {}, code);
+    else if (address) yield el("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, address);
+    else yield el("a", { href: `#${task}` }, task);
     at = index + whole.length;
   }
-  return [...parts, text.slice(at)].filter((part) => part !== "");
+  yield text.slice(at);
+}
+
+/// A text as its parts, with blocks of code and what else is found in it. Each part is a text node,
+/// whatever it says. Takes as long as the text is, whatever it is made of.
+export function rich(text) {
+  const pieces = text.split(/^```.*\n?/m);
+  if (pieces.length === 1) return [...found(text)];
+  return pieces.flatMap((piece, at) => {
+    if (at % 2) return el("pre", {}, el("code", {}, piece.endsWith("\n") ? piece.slice(0, -1) : piece));
+    return [...found(at ? piece.trim() : piece.trimEnd())];
+  });
 }
 
 /// A long text, folded with a button that opens it.

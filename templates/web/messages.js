@@ -136,6 +136,10 @@ function outline(thread) {
   thread.element.classList.toggle("notices", isAuto && !items.some((child) => child.dataset.to === you));
   const n = items.length;
   thread.element.setAttribute("aria-label", `Thread #${thread.id}, ${n} ${n === 1 ? "message" : "messages"}`);
+  items.forEach((child, at) => {
+    const answers = child.querySelector(".answers");
+    if (answers) answers.hidden = all.get(Number(child.dataset.id)).message.reply_to === Number(items[at - 1]?.dataset.id);
+  });
   const isLong = n > LONG && !thread.isOpen;
   items.forEach((child, at) => { child.hidden = isLong && at < n - LAST && !child.contains(document.activeElement); });
   thread.more.hidden = !isLong;
@@ -231,7 +235,7 @@ function item(message) {
       el("b", { class: "who", dir: "auto" }, isYou ? "you" : message.from),
       el("span", { class: "to" }, "to ", el("span", { class: isForYou(message) && "you", dir: "auto" }, message.to === you ? "you" : message.to)),
       message.is_auto && el("span", { class: "tag" }, "auto"),
-      message.reply_to && message.reply_to !== message.thread && el("span", { class: "faint" }, `answers #${message.reply_to}`),
+      message.reply_to && message.reply_to !== message.thread && el("span", { class: "faint answers" }, `answers #${message.reply_to}`),
       el("span", { class: "facts" }, standing, el("span", { class: "faint" }, `#${message.id}`), time(message.at))),
     longText(message.body));
   const shown = { element, standing, message };

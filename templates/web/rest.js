@@ -44,7 +44,7 @@ function member(it) {
       el("span", { class: "state", title: `last seen: ${seen}` }, el("span", { class: "dot", "aria-hidden": "true" }), it.state === "idle" ? it.shown : it.state)),
     it.state === "away" && el("p", { class: "faint" }, it.seen_at ? ["last seen ", time(it.seen_at)] : "not seen yet"),
     it.role && el("p", { class: "faint", dir: "auto" }, `@${it.role}`),
-    it.note && el("p", { class: "note", dir: "auto" }, it.note),
+    it.note && el("p", { class: "note", dir: "auto" }, rich(it.note)),
     it.tasks.length > 0 && el("ul", { class: "plain has" }, it.tasks.map((task) =>
       el("li", { dir: "auto" }, el("a", { href: `#T${task.id}` }, `T${task.id}`), " ", task.status !== "in_progress" && el("span", { class: "tag" }, task.status.replace("_", " ")), ` ${task.title}`))),
     place && el("p", { class: "faint", title: it.checkout ?? "", dir: "auto" }, place));

@@ -44,10 +44,12 @@ let moving = null;
 
 export function begin(onAct, may) {
   [act, mayWrite] = [onAct, may];
-  $("board").append(...COLUMNS.map(([status, name]) =>
+  const columns = COLUMNS.map(([status, name]) =>
     el("section", { class: "column", "data-status": status, "aria-labelledby": `column-${status}` },
       el("h3", { id: `column-${status}` }, name, " ", el("span", { class: "count" })),
-      el("ul", { class: "plain" }))));
+      el("ul", { class: "plain" })));
+  // What has ended is one below the other.
+  $("board").append(...columns.slice(0, -2), el("div", { class: "ended" }, columns.slice(-2)));
   onSubmit($("create"), async () => {
     const given = { title: $("create-title").value, priority: $("create-priority").value };
     const description = $("create-description").value;
@@ -65,11 +67,8 @@ export function begin(onAct, may) {
     goOn($("comment-text"));
     return told;
   });
-  onSubmit($("assign"), async () => {
-    const told = await act("update_task", { task_id: shownId, assignee: $("assign-to").value, if_version: shown.version });
-    say(told);
-    return told;
-  });
+  onSubmit($("assign"), () =>
+    act("update_task", { task_id: shownId, assignee: $("assign-to").value, if_version: shown.version }));
   $("task-close").addEventListener("click", () => $("task").close());
   $("task").addEventListener("close", () => {
     // The card from which it was opened may be another element by now.

@@ -85,6 +85,15 @@ async function many(browser, stage, n) {
   const sent = Date.now();
   await ada.call("broadcast", { content: "and one more" });
   await sees(page, "and one more", sent, 3000);
+  // Who reads further down goes on reading there.
+  const id = await page.locator(".message").nth(300).getAttribute("data-id");
+  const read = page.locator(`.message[data-id="${id}"]`);
+  await read.evaluate((it) => it.scrollIntoView({ block: "center" }));
+  const before = await read.boundingBox();
+  await ada.call("broadcast", { content: "while one reads" });
+  await sees(page, "while one reads", Date.now(), 3000);
+  const after = await read.boundingBox();
+  check(Math.abs(before.y - after.y) < 2, `what is read jumped by ${after.y - before.y}`);
   await page.context().close();
   await ada.leave();
   console.log(`ok: of ${n} messages the first is seen after ${took} ms, the first answer has ${Math.round(bytes / 1024)} KiB`);

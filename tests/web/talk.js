@@ -33,6 +33,23 @@ module.exports = async function talk(browser, stage) {
   check(await writer.locator("#threads img, #threads script, #threads b:not(.who)").count() === 0, "markup became elements");
   check(!(await writer.title()).includes("broken"), "a script ran");
 
+  // Code, addresses and tasks are shown as such; what they hold is text too, and no address runs anything.
+  const block = '<img src=x onerror="document.title=1">\n\n  `a` https://b.example';
+  began = Date.now();
+  await ada.call("send_message", { recipient: "human", content: `See:\n\n\`\`\`js\n${block}\n\`\`\`\n\nand \`<b>x</b>\` at https://c.example/d?e=1#f, javascript:alert(1) for T1.` });
+  await sees(writer, "<b>x</b>", began);
+  check(await writer.locator("#threads pre > code").textContent() === block, "a block of code is another one");
+  const links = await writer.locator("#threads a").evaluateAll((all) => all.map((it) => [it.getAttribute("href"), it.textContent, it.rel]));
+  check(JSON.stringify(links) === '[["https://c.example/d?e=1#f","https://c.example/d?e=1#f","noopener noreferrer"],["#T1","T1",""]]', JSON.stringify(links));
+  const slow = await writer.evaluate(async () => {
+    const { rich } = await import("/web/dom.js");
+    const all = ["\n", "```a\n", "`", "```", "https://", "T1", " ", "(", "https://.\n", "`a\n"].map((it) => it.repeat(16384 / it.length));
+    const from = performance.now();
+    all.forEach((text) => rich(text));
+    return performance.now() - from;
+  });
+  check(slow < 2000, `odd texts take ${slow} ms`);
+
   // What is typed stays, and the focus with it, while others write.
   const thread = writer.locator("article", { has: writer.locator(`[data-id="${id}"]`) });
   await thread.getByRole("button", { name: /^Answer/ }).click();
