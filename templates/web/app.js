@@ -1,13 +1,17 @@
 // The page: its parts, who may write, and what to say of the connection.
 
-import { $, el, keepStill, onSubmit, setClock, setText, tick, trouble } from "./dom.js";
+import { $, keepStill, onSubmit, say, setClock, setText, tick, trouble } from "./dom.js";
 import { act, again, enter, watch } from "./live.js";
 import * as messages from "./messages.js";
 import * as tasks from "./tasks.js";
 import * as rest from "./rest.js";
 
-const PARTS = [messages, tasks, rest];
+/// The members come first: they get their colours.
+const PARTS = [rest, messages, tasks];
 let mayWrite = false;
+/// Of which table the page is.
+let epoch = null;
+let isEntering = false;
 
 const hooks = {
   all(state) {
@@ -16,8 +20,16 @@ const hooks = {
     title();
     setWriting(state.may_write);
     $("gate").hidden = state.may_write;
+    if (state.may_write) trouble($("gate").querySelector(".trouble"), null);
     document.body.classList.remove("outside");
+    if (epoch !== null && epoch !== state.cursor.epoch) messages.leave();
+    epoch = state.cursor.epoch;
     keepStill(() => PARTS.forEach((part) => part.all({ members: [], messages: [], tasks: [], reservations: [], context: [], log: [], ...state })));
+    if (isEntering && mayWrite) {
+      isEntering = false;
+      const field = [$("write-body"), $("new-task").firstElementChild].find((it) => it.offsetParent);
+      (field ?? $("main")).focus({ preventScroll: true });
+    }
   },
   change(change) {
     if (change.now) setClock(change.now);
@@ -39,7 +51,7 @@ const hooks = {
     setWriting(false);
     $("gate").hidden = false;
     document.body.classList.toggle("outside", sees);
-    if (sees) setText($("gate-says"), "This board is shown to who has entered. Run `team-table web` in the project and open the address that it prints, or paste it here.");
+    if (sees) setText($("gate-why"), "This board is shown to who has entered. Run");
   },
 };
 
@@ -67,8 +79,8 @@ function show(tab, focus) {
   }
   document.body.dataset.tab = name;
   if (focus) tab.focus();
-  if (name === "messages") setUnseen(0);
   scrollTo({ top: 0, behavior: "instant" });
+  looked();
 }
 
 for (const tab of tabs) {
@@ -90,36 +102,43 @@ isWide.addEventListener("change", () => {
 
 // ---- what is new, said once and not for each message ----
 
-let unseen = 0;
+/// For the person, while the window was hidden; and all, while their place was not looked at.
+let [unseen, news] = [0, 0];
 let toSay = [];
 let timer = null;
-
-function setUnseen(n) {
-  unseen = n;
-  title();
-}
 
 function title() {
   document.title = `${unseen ? `(${unseen}) ` : ""}${$("name").textContent} · team-table`;
 }
 
+const looksAtNews = () => !document.hidden && document.body.dataset.tab === "messages" && scrollY < 80;
+
+function looked() {
+  if (!document.hidden) unseen = 0;
+  if (looksAtNews()) news = 0;
+  setText($("n-news"), news ? `${news} new` : "");
+  title();
+}
+
 messages.onNews((fresh) => {
+  const all = fresh.filter((message) => !message.is_auto);
   // Only what is for the person is said aloud; the rest can be seen.
-  const mine = fresh.filter((message) => message.isForYou);
+  const mine = all.filter((message) => message.isForYou);
+  news += all.length;
+  unseen += mine.length;
+  looked();
   if (!mine.length) return;
-  if (document.hidden) setUnseen(unseen + mine.length);
   toSay.push(...mine);
   timer ??= setTimeout(() => {
     const from = [...new Set(toSay.map((message) => message.from))].join(", ");
-    setText($("said"), toSay.length === 1 ? `New message from ${from}` : `${toSay.length} new messages from ${from}`);
+    say(toSay.length === 1 ? `New message from ${from}, #${toSay[0].id}` : `${toSay.length} new messages from ${from}, the last is #${toSay.at(-1).id}`);
     toSay = [];
     timer = null;
   }, 1500);
 });
 
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) setUnseen(0);
-});
+document.addEventListener("visibilitychange", looked);
+addEventListener("scroll", () => { if (news) looked(); }, { passive: true });
 
 // ---- forms ----
 
@@ -127,26 +146,37 @@ const onAct = (tool, given) => act(tool, given);
 messages.begin(onAct);
 tasks.begin(onAct, () => mayWrite);
 
+const { hostname, port, origin, protocol } = location;
+const isHere = protocol === "http:" && ["127.0.0.1", "localhost", "[::1]"].includes(hostname);
+if (!isHere) setText($("gate-command"), `team-table web --url ${origin}`);
+else if (port !== "8741") setText($("gate-command"), `team-table web --port ${port || 80}`);
+
 onSubmit($("gate"), async () => {
   if (!$("gate-address").value.trim()) return;
   await enter($("gate-address").value);
   $("gate-address").value = "";
+  // The gate closes when the state comes; where one types is where one goes on.
+  isEntering = $("gate").contains(document.activeElement);
 });
 
 /// What the address brings is taken out of it at once, so that it stands in no history.
-async function enterByAddress() {
-  if (!location.hash.startsWith("#t=")) return;
-  const token = location.hash.slice(3);
+async function byAddress() {
+  const { hash } = location;
+  if (!hash.startsWith("#t=") && !/^#T\d+$/.test(hash)) return;
   history.replaceState(null, "", location.pathname);
+  if (hash.startsWith("#T")) {
+    tasks.open(Number(hash.slice(2)));
+    return;
+  }
   try {
-    await enter(token);
+    await enter(hash.slice(3));
   } catch (err) {
     $("gate").hidden = false;
     trouble($("gate").querySelector(".trouble"), err);
   }
 }
 
-addEventListener("hashchange", enterByAddress);
+addEventListener("hashchange", byAddress);
 // A closed tab would take along what is typed.
 addEventListener("beforeunload", (event) => {
   if ([...document.querySelectorAll("textarea")].some((field) => field.value.trim())) event.preventDefault();
@@ -156,5 +186,5 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden) tick
 // A page that comes back from the browser's memory has a dead stream.
 addEventListener("pageshow", (event) => { if (event.persisted) again(); });
 
-await enterByAddress();
+await byAddress();
 watch(hooks);

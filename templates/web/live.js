@@ -74,6 +74,7 @@ export async function enter(text) {
 let hooks;
 let stopped = new AbortController();
 let waits = null;
+let heardAt = 0;
 
 /// Asks for everything anew, and then for what changes.
 export function again() {
@@ -119,6 +120,7 @@ async function follow(cursor) {
   stopped.signal.addEventListener("abort", () => silence.abort());
   let timer;
   const heard = () => {
+    heardAt = Date.now();
     clearTimeout(timer);
     timer = setTimeout(() => silence.abort(), SILENCE);
   };
@@ -150,5 +152,9 @@ async function follow(cursor) {
   }
 }
 
+// A page that was put aside may have lost its stream without a word.
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && Date.now() - heardAt > SILENCE / 2) again();
+});
 addEventListener("online", () => again());
 addEventListener("offline", () => again());

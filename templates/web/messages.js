@@ -1,11 +1,13 @@
 // Messages by thread, the newest thread first. A thread's element stays the same one, and with it
 // what is being typed into it.
 
-import { $, el, longText, onSubmit, setText, time } from "./dom.js";
+import { $, el, face, goOn, longText, onSubmit, setText, time } from "./dom.js";
 import { read } from "./live.js";
 
 /// So many messages stay on the page while it is open; who wants more goes back.
 const MOST = 1200;
+/// A longer thread shows its last messages, and a button for those before them.
+const [LONG, LAST] = [8, 5];
 
 const all = new Map();
 const threads = new Map();
@@ -22,6 +24,7 @@ export function begin(onAct) {
     const [to, content] = [$("write-to").value, $("write-body").value];
     const told = to === "" ? await act("broadcast", { content }) : await act("send_message", { recipient: to, content });
     if ($("write-body").value === content) $("write-body").value = "";
+    goOn($("write-body"));
     return told;
   });
   $("notices").addEventListener("change", () => $("threads").classList.toggle("with-notices", $("notices").checked));
@@ -41,17 +44,23 @@ export function begin(onAct) {
 export { all_ as all };
 function all_(state) {
   you = state.you || "human";
-  // After a pause on the line what was shown stays; another table's messages go.
+  // After a pause on the line what was shown goes where the server does not have it at once.
   const ids = new Set(state.messages.map((message) => message.id));
-  const first = state.messages[0]?.id ?? Infinity;
-  const isOther = all.size && state.messages.length ? !state.messages.some((message) => all.get(message.id)?.message.body === message.body) : !state.messages.length;
-  for (const id of [...all.keys()]) {
-    if (isOther || (id >= first && !ids.has(id)) || id < first) forget(id);
-  }
+  [...all.keys()].filter((id) => !ids.has(id)).forEach(forget);
   oldest = state.messages[0]?.id ?? null;
   take(state.messages);
   $("older").hidden = !state.older;
   recipients(state.members);
+}
+
+/// Another table's messages go; what is being typed to one of them goes to where one writes anew.
+export function leave() {
+  const drafts = [...threads.values()].map((thread) => thread.body.value).filter((text) => text.trim());
+  const field = $("write-body");
+  if (drafts.length) field.value = [field.value, ...drafts].filter((text) => text.trim()).join("\n\n");
+  all.clear();
+  threads.clear();
+  $("threads").replaceChildren();
 }
 
 export function change(change) {
@@ -119,14 +128,22 @@ function take(messages) {
 }
 
 function outline(thread) {
-  const first = thread.list.firstElementChild;
-  thread.cut.hidden = Number(first?.dataset.id) === thread.id;
-  const isAuto = [...thread.list.children].every((child) => child.classList.contains("auto"));
+  const items = [...thread.list.children];
+  thread.cut.hidden = Number(items[0]?.dataset.id) === thread.id;
+  const isAuto = items.every((child) => child.classList.contains("auto"));
   thread.element.classList.toggle("auto", isAuto);
   // The program's own words to somebody else: the log and the tasks say the same.
-  thread.element.classList.toggle("notices", isAuto && ![...thread.list.children].some((child) => child.dataset.to === you));
-  const n = thread.list.children.length;
+  thread.element.classList.toggle("notices", isAuto && !items.some((child) => child.dataset.to === you));
+  const n = items.length;
   thread.element.setAttribute("aria-label", `Thread #${thread.id}, ${n} ${n === 1 ? "message" : "messages"}`);
+  items.forEach((child, at) => {
+    const answers = child.querySelector(".answers");
+    if (answers) answers.hidden = all.get(Number(child.dataset.id)).message.reply_to === Number(items[at - 1]?.dataset.id);
+  });
+  const isLong = n > LONG && !thread.isOpen;
+  items.forEach((child, at) => { child.hidden = isLong && at < n - LAST && !child.contains(document.activeElement); });
+  thread.more.hidden = !isLong;
+  if (isLong) setText(thread.more, `Show ${n - LAST} earlier messages`);
 }
 
 /// The newest first. A thread that somebody types into is not moved: that would end the typing.
@@ -146,6 +163,12 @@ function order() {
 function newThread(id) {
   const list = el("ol", { class: "plain" });
   const cut = el("p", { class: "faint", hidden: true }, `The thread begins with #${id}, further back.`);
+  const more = el("button", { type: "button", class: "quiet more", hidden: true, onclick: () => {
+    thread.isOpen = true;
+    outline(thread);
+    list.firstElementChild.tabIndex = -1;
+    list.firstElementChild.focus({ preventScroll: true });
+  } });
   const body = el("textarea", { rows: 3, required: true, id: `reply-${id}` });
   const label = el("label", { for: body.id });
   const form = el("form", { class: "composer", hidden: true },
@@ -155,7 +178,7 @@ function newThread(id) {
       el("button", { type: "button", class: "quiet", onclick: () => open(false) }, "Not now"),
       el("button", { class: "main" }, "Send")),
     el("p", { class: "trouble", role: "alert", hidden: true }));
-  const button = el("button", { type: "button", class: "quiet writes", "aria-label": `Answer in thread #${id}`, onclick: () => open(true) }, "Answer");
+  const button = el("button", { type: "button", class: "quiet writes", "aria-describedby": `thread-${id}`, onclick: () => open(true) }, "Answer");
   const told = el("p", { class: "told faint", role: "status" });
   const open = (isOpen) => {
     form.hidden = !isOpen;
@@ -166,10 +189,14 @@ function newThread(id) {
       body.focus();
       form.scrollIntoView({ block: "nearest" });
     } else {
+      setText(button, body.value.trim() ? "Go on with your answer" : "Answer");
       button.focus();
       order();
     }
   };
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.isComposing) open(false);
+  });
   onSubmit(form, async () => {
     const content = body.value;
     const { tool, given } = answerTo(list);
@@ -181,8 +208,9 @@ function newThread(id) {
       setText(told, said);
     }
   });
-  const element = el("article", { class: "card thread" }, cut, list, el("div", { class: "row" }, button, told), form);
-  const thread = { id, element, list, cut, body, last: 0 };
+  const name = el("span", { class: "hidden", id: `thread-${id}` }, `in thread #${id}`);
+  const element = el("article", { class: "card thread" }, cut, more, list, el("div", { class: "row" }, button, name, told), form);
+  const thread = { id, element, list, cut, more, body, last: 0, isOpen: false };
   threads.set(id, thread);
   return thread;
 }
@@ -203,10 +231,11 @@ function item(message) {
   const standing = el("span", { class: "standing" });
   const element = el("li", { class: names.join(" "), "data-id": message.id, "data-to": message.to },
     el("header", {},
-      el("b", { class: "who", dir: "auto" }, message.from),
-      el("span", { class: "to" }, "to ", el("span", { dir: "auto" }, message.to)),
+      face(message.from),
+      el("b", { class: "who", dir: "auto" }, isYou ? "you" : message.from),
+      el("span", { class: "to" }, "to ", el("span", { class: isForYou(message) && "you", dir: "auto" }, message.to === you ? "you" : message.to)),
       message.is_auto && el("span", { class: "tag" }, "auto"),
-      message.reply_to && message.reply_to !== message.thread && el("span", { class: "faint" }, `answers #${message.reply_to}`),
+      message.reply_to && message.reply_to !== message.thread && el("span", { class: "faint answers" }, `answers #${message.reply_to}`),
       el("span", { class: "facts" }, standing, el("span", { class: "faint" }, `#${message.id}`), time(message.at))),
     longText(message.body));
   const shown = { element, standing, message };
@@ -236,7 +265,9 @@ function recipients(members) {
     ...roles.map((role) => [`@${role}`, `@${role}`]),
   ];
   choose($("write-to"), options);
-  choose($("create-assignee"), [["", "anyone"], [you, "me"], ...others.map((member) => [member.name, member.name])]);
+  const names = [[you, "me"], ...others.map((member) => [member.name, member.name])];
+  choose($("create-assignee"), [["", "anyone"], ...names]);
+  choose($("assign-to"), [["", "nobody"], ...names]);
 }
 
 function choose(select, options) {
@@ -249,7 +280,7 @@ function choose(select, options) {
   }
   const chosen = select.value;
   // Who has gone meanwhile stays chosen: the server says what is wrong with that.
-  if (chosen && !options.some(([value]) => value === chosen)) options = [...options, [chosen, chosen]];
+  if (chosen && !options.some(([value]) => value === chosen)) options = [...options, [chosen, `${chosen} (not here)`]];
   select.dataset.print = print;
   select.replaceChildren(...options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
 }

@@ -1,6 +1,6 @@
 // Members, reserved files, the shared context and the log.
 
-import { $, el, longText, sync, time, trouble } from "./dom.js";
+import { $, el, face, longText, rich, sync, time, trouble } from "./dom.js";
 import { read } from "./live.js";
 
 const LINES = 300;
@@ -38,15 +38,15 @@ function member(it) {
   const seen = it.seen_at ? new Date(it.seen_at).toLocaleString() : "never";
   return el("li", { class: "member", "data-is": it.state },
     el("p", { class: "row" },
-      el("span", { class: "dot", "aria-hidden": "true" }),
+      face(it.name),
       el("b", { dir: "auto" }, it.name),
       it.you && el("span", { class: "faint" }, "(you)"),
-      el("span", { class: "state", title: `last seen: ${seen}` }, it.state === "idle" ? it.shown : it.state)),
+      el("span", { class: "state", title: `last seen: ${seen}` }, el("span", { class: "dot", "aria-hidden": "true" }), it.state === "idle" ? it.shown : it.state)),
     it.state === "away" && el("p", { class: "faint" }, it.seen_at ? ["last seen ", time(it.seen_at)] : "not seen yet"),
     it.role && el("p", { class: "faint", dir: "auto" }, `@${it.role}`),
-    it.note && el("p", { class: "note", dir: "auto" }, it.note),
+    it.note && el("p", { class: "note", dir: "auto" }, rich(it.note)),
     it.tasks.length > 0 && el("ul", { class: "plain has" }, it.tasks.map((task) =>
-      el("li", { dir: "auto" }, `T${task.id} `, task.status !== "in_progress" && el("span", { class: "tag" }, task.status), ` ${task.title}`))),
+      el("li", { dir: "auto" }, el("a", { href: `#T${task.id}` }, `T${task.id}`), " ", task.status !== "in_progress" && el("span", { class: "tag" }, task.status.replace("_", " ")), ` ${task.title}`))),
     place && el("p", { class: "faint", title: it.checkout ?? "", dir: "auto" }, place));
 }
 
@@ -55,7 +55,7 @@ function reservations(all) {
     el("li", { class: "card" },
       el("p", {}, el("code", { dir: "auto" }, it.pattern)),
       it.reason && el("p", { dir: "auto" }, it.reason),
-      el("p", { class: "faint", title: it.checkout }, el("span", { dir: "auto" }, it.holder), ", ", time(it.ends_at, "left"))));
+      el("p", { class: "faint by", title: it.checkout }, face(it.holder), el("span", { dir: "auto" }, it.holder), time(it.ends_at, "left"))));
   $("reservations-empty").hidden = all.length > 0;
 }
 
@@ -68,8 +68,10 @@ function context(all) {
       async onclick() {
         try {
           const whole = await read(`/web/context?key=${encodeURIComponent(it.key)}`);
-          value.replaceChildren(el("div", { class: "text", dir: "auto" }, whole.value));
+          const text = el("div", { class: "text", dir: "auto", tabIndex: -1 }, rich(whole.value));
+          value.replaceChildren(text);
           more.remove();
+          text.focus({ preventScroll: true });
         } catch (err) {
           trouble(place, err);
         }
@@ -78,13 +80,13 @@ function context(all) {
     return el("li", { class: "card" },
       el("h3", { dir: "auto" }, it.name),
       value, !it.is_whole && more, place,
-      el("p", { class: "faint" }, `version ${it.version}, by `, el("span", { dir: "auto" }, it.author), ", ", time(it.at)));
+      el("p", { class: "faint by" }, face(it.author), el("span", { dir: "auto" }, it.author), el("span", {}, `version ${it.version}`), time(it.at)));
   });
   $("context-empty").hidden = all.length > 0;
 }
 
 function log() {
   sync($("lines"), [...lines].reverse(), (line) => line.id, (line) =>
-    el("li", {}, time(line.at), el("div", {}, el("p", { dir: "auto" }, line.words), line.text ? longText(line.text) : null)));
+    el("li", {}, time(line.at, "clock"), el("div", {}, el("p", { dir: "auto" }, rich(line.words)), line.text ? longText(line.text) : null)));
   $("log-empty").hidden = lines.length > 0;
 }

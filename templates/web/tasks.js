@@ -1,6 +1,6 @@
 // The task board: a column for each status; and one task in full, with its history.
 
-import { $, el, longText, onSubmit, setText, sync, time, trouble } from "./dom.js";
+import { $, el, face, goOn, longText, onSubmit, once, say, setText, sync, time, trouble } from "./dom.js";
 import { read } from "./live.js";
 
 const COLUMNS = [
@@ -36,13 +36,20 @@ const tasks = new Map();
 let act;
 let mayWrite;
 let shownId = null;
+/// The version of it that is shown, and comments that were begun, by task.
+let shown = null;
+const drafts = new Map();
+/// A task whose card moves, and the focus with it.
+let moving = null;
 
 export function begin(onAct, may) {
   [act, mayWrite] = [onAct, may];
-  $("board").append(...COLUMNS.map(([status, name]) =>
+  const columns = COLUMNS.map(([status, name]) =>
     el("section", { class: "column", "data-status": status, "aria-labelledby": `column-${status}` },
       el("h3", { id: `column-${status}` }, name, " ", el("span", { class: "count" })),
-      el("ul", { class: "plain" }))));
+      el("ul", { class: "plain" })));
+  // What has ended is one below the other.
+  $("board").append(...columns.slice(0, -2), el("div", { class: "ended" }, columns.slice(-2)));
   onSubmit($("create"), async () => {
     const given = { title: $("create-title").value, priority: $("create-priority").value };
     const description = $("create-description").value;
@@ -50,18 +57,24 @@ export function begin(onAct, may) {
     if ($("create-assignee").value) given.assignee = $("create-assignee").value;
     const told = await act("create_task", given);
     if ($("create-title").value === given.title) $("create").reset();
+    goOn($("create-title"));
     return told;
   });
   onSubmit($("comment"), async () => {
     const comment = $("comment-text").value;
     const told = await act("update_task", { task_id: shownId, comment });
     if ($("comment-text").value === comment) $("comment-text").value = "";
+    goOn($("comment-text"));
     return told;
   });
+  onSubmit($("assign"), () =>
+    act("update_task", { task_id: shownId, assignee: $("assign-to").value, if_version: shown.version }));
   $("task-close").addEventListener("click", () => $("task").close());
   $("task").addEventListener("close", () => {
-    // The card may be another element by now.
-    if (document.activeElement === document.body) document.querySelector(`.task[data-key="${shownId}"] .title`)?.focus({ preventScroll: true });
+    // The card from which it was opened may be another element by now.
+    const { activeElement } = document;
+    if (activeElement === document.body || $("task").contains(activeElement)) focusCard(shownId);
+    keepDraft();
     shownId = null;
   });
   // A click beside the dialog closes it, unless something is typed there.
@@ -72,6 +85,7 @@ export function begin(onAct, may) {
 
 export function all(state) {
   tasks.clear();
+  shown = null;
   state.tasks.forEach((task) => tasks.set(task.id, task));
   draw();
   if (shownId !== null) fill(shownId);
@@ -97,6 +111,7 @@ function draw() {
     setText(column.querySelector(".count"), own.length ? String(own.length) : "");
     sync(column.querySelector("ul"), own, (task) => task.id, card);
   }
+  if (moving !== null && document.activeElement === document.body) focusCard(moving);
   const n = [...tasks.values()].filter((task) => !isEnded(task)).length;
   setText($("n-tasks"), n ? String(n) : "");
   $("tasks-empty").hidden = tasks.size > 0;
@@ -104,7 +119,7 @@ function draw() {
 }
 
 function card(task) {
-  const who = task.assignee ? [el("span", { dir: "auto" }, task.assignee)] : [el("span", { class: "faint" }, "nobody")];
+  const who = task.assignee ? [face(task.assignee), el("span", { dir: "auto" }, task.assignee)] : [el("span", { class: "faint" }, "nobody")];
   return el("li", { class: "card task" },
     el("button", { type: "button", class: "title", "data-focus": "title", dir: "auto", onclick: () => open(task.id) }, task.title),
     el("p", { class: "row wrap facts" },
@@ -129,39 +144,56 @@ function steps(task, all) {
   }));
 }
 
-async function step(button, task, to) {
+function step(button, task, to) {
   const isOpen = $("task").open;
-  const place = isOpen ? $("task-facts").querySelector(".trouble") : $("tasks-trouble");
-  button.disabled = true;
-  trouble(place, null);
-  try {
-    const isClaim = to === "in_progress" && task.status === "pending";
-    if (isClaim) await act("claim_task", { task_id: task.id });
-    else await act("update_task", { task_id: task.id, status: to, if_version: task.version });
-  } catch (err) {
-    trouble(place, err);
-    button.disabled = false;
-    return;
-  }
-  // The card moves to another column with the change; focus goes along.
-  setTimeout(() => {
-    if (document.activeElement !== document.body || isOpen) return;
-    document.querySelector(`.task[data-key="${task.id}"] .title`)?.focus({ preventScroll: true });
-  }, 400);
+  const place = isOpen ? $("task-trouble") : $("tasks-trouble");
+  return once(button, async () => {
+    trouble(place, null);
+    moving = isOpen ? null : task.id;
+    try {
+      const isClaim = to === "in_progress" && task.status === "pending";
+      if (isClaim) say(await act("claim_task", { task_id: task.id }));
+      else say(await act("update_task", { task_id: task.id, status: to, if_version: task.version }));
+      if (moving !== null && document.activeElement === document.body) focusCard(moving);
+    } catch (err) {
+      moving = null;
+      trouble(place, err);
+      place.scrollIntoView({ block: "nearest" });
+    }
+  });
+}
+
+/// The card is another element by now, in another column.
+function focusCard(id) {
+  document.querySelector(`.task[data-key="${id}"] .title`)?.focus({ preventScroll: true });
+  moving = null;
 }
 
 // ---- one task ----
 
-async function open(id) {
-  shownId = id;
-  if ($("comment").dataset.of !== String(id)) $("comment-text").value = "";
-  $("comment").dataset.of = id;
-  setText($("comment").querySelector(".told"), "");
-  trouble($("comment").querySelector(".trouble"), null);
-  $("comment").hidden = !mayWrite();
+function keepDraft() {
+  const text = $("comment-text").value;
+  if (shownId === null) return;
+  if (text.trim()) drafts.set(shownId, text);
+  else drafts.delete(shownId);
+}
+
+export async function open(id) {
+  keepDraft();
+  [shownId, shown] = [id, null];
+  $("comment-text").value = drafts.get(id) ?? "";
+  for (const form of [$("comment"), $("assign")]) {
+    setText(form.querySelector(".told"), "");
+    trouble(form.querySelector(".trouble"), null);
+  }
+  trouble($("task-trouble"), null);
+  $("comment").hidden = !mayWrite() && !$("comment-text").value;
+  $("assign").hidden = true;
   setText($("task-title"), `T${id} ${tasks.get(id)?.title ?? ""}`);
   $("task-facts").replaceChildren(el("p", { class: "faint" }, "Loading"));
-  $("task").showModal();
+  $("task-texts").replaceChildren();
+  if (!$("task").open) $("task").showModal();
+  $("task").scrollTop = 0;
   await fill(id);
 }
 
@@ -170,29 +202,49 @@ async function fill(id) {
   try {
     task = await read(`/web/task?id=${id}`);
   } catch (err) {
-    const place = el("p", { class: "trouble" });
-    trouble(place, err);
-    if (shownId === id) $("task-facts").replaceChildren(place);
+    if (shownId !== id) return;
+    trouble($("task-trouble"), err);
+    if (!shown) $("task-facts").replaceChildren();
     return;
   }
   if (shownId !== id) return;
+  trouble($("task-trouble"), null);
+  const isSame = shown && JSON.stringify(shown) === JSON.stringify(task);
+  const holder = shown?.assignee;
+  shown = task;
+  if (isSame) return;
   setText($("task-title"), `T${id} ${task.title}`);
-  const ids = (all) => all.map((it) => `T${it.id} (${it.status.replace("_", " ")})`).join(", ");
+  $("assign").hidden = task.status === "done" || task.status === "cancelled";
+  if (holder === undefined || holder !== task.assignee) $("assign-to").value = task.assignee ?? "";
+  const focused = document.activeElement;
+  const isIn = (place) => place.contains(focused) && (focused.dataset.focus ?? "");
+  const [inFacts, inTexts] = [isIn($("task-facts")), isIn($("task-texts"))];
+  $("task-facts").replaceChildren(facts(task), steps(task, task.steps) ?? "");
+  $("task-texts").replaceChildren(...texts(task));
+  if (inFacts === false && inTexts === false) return;
+  const next = inFacts && $("task-facts").querySelector(`[data-focus="${inFacts}"]`);
+  (next || $("task-close")).focus({ preventScroll: true });
+}
+
+function facts(task) {
+  const ids = (all) => all.flatMap((it) => [", ", el("a", { href: `#T${it.id}` }, `T${it.id}`), ` (${it.status.replace("_", " ")})`]).slice(1);
   const fact = (name, ...value) => value.some(Boolean) && [el("dt", {}, name), el("dd", { dir: "auto" }, ...value)];
-  $("task-facts").replaceChildren(
-    el("p", { class: "trouble", role: "alert", hidden: true }),
-    el("dl", {},
-      fact("Status", task.status.replace("_", " "), ", since ", time(task.moved_at), `, by ${task.moved_by}`),
-      fact("Priority", task.priority),
-      fact("With", task.assignee ?? "nobody"),
-      fact("Made", `by ${task.creator}, `, time(task.created_at)),
-      fact("Waits for", ids(task.waits_for)),
-      fact("Holds up", ids(task.blocks))),
+  return el("dl", {},
+    fact("Status", task.status.replace("_", " "), ", since ", time(task.moved_at), `, by ${task.moved_by}`),
+    fact("Priority", task.priority),
+    fact("With", task.assignee ?? "nobody"),
+    fact("Made", `by ${task.creator}, `, time(task.created_at)),
+    fact("Waits for", ...ids(task.waits_for)),
+    fact("Holds up", ...ids(task.blocks)));
+}
+
+function texts(task) {
+  return [
     ...(task.description ? [el("h3", {}, "Description"), ...longText(task.description)] : []),
     ...(task.result ? [el("h3", {}, "Result"), ...longText(task.result)] : []),
-    steps(task, task.steps) ?? "",
     el("h3", {}, "History"),
     el("ol", { class: "plain history" }, task.history.map((line) =>
-      el("li", {}, el("p", {}, time(line.at), " ", el("span", { dir: "auto" }, line.words)), line.text ? longText(line.text) : null))),
-    task.history_left_out ? el("p", { class: "faint" }, `${task.history_left_out} lines in between are not shown.`) : "");
+      el("li", {}, el("p", {}, time(line.at, "clock"), " ", el("span", { dir: "auto" }, line.words)), line.text ? longText(line.text) : null))),
+    task.history_left_out ? el("p", { class: "faint" }, `${task.history_left_out} lines in between are not shown.`) : "",
+  ];
 }

@@ -340,6 +340,45 @@ fn an_agent_gets_no_address() {
 }
 
 #[test]
+fn an_address_behind_a_proxy() {
+    let table = Table::new();
+    let output = table.run(&["web", "--url", "https://Table.Example/"]);
+    assert!(output.stdout.starts_with("https://table.example/#t="), "{}", output.stdout);
+    assert!(!output.stderr.contains("nobody answers"), "{}", output.stderr);
+    let token = output.stdout.trim().split_once("#t=").unwrap().1.to_owned();
+    assert_eq!(Server::start(&table).enter(&token).status, 200);
+    for given in [
+        &["web", "--url", "https://table.example/board"][..],
+        &["web", "--url", "table.example"],
+        &["web", "--url", "https://table.example", "--port", "1"],
+    ] {
+        let output = table.run(given);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{given:?}");
+    }
+}
+
+#[test]
+fn the_first_answer_is_bounded() {
+    let table = Table::new().env("TEAM_TABLE_MAX_PER_MINUTE", "0");
+    let mut ada = table.agent("ada");
+    for n in 1..=40 {
+        ada.call("broadcast", json!({ "content": format!("{n} {}", "x".repeat(16_000)) }));
+    }
+    let server = Server::start(&table);
+    let mut answer = server.get("/web/state");
+    let mut seen = Vec::new();
+    while seen.first() != Some(&1) {
+        assert!(answer.body.len() < 600_000, "{} bytes", answer.body.len());
+        let messages = answer.json()["messages"].as_array().unwrap().clone();
+        let ids: Vec<i64> = messages.iter().map(|it| it["id"].as_i64().unwrap()).collect();
+        assert_eq!(answer.json()["older"], ids[0] > 1);
+        seen.splice(0..0, ids);
+        answer = server.get(&format!("/web/messages?before={}", seen[0]));
+    }
+    assert_eq!(seen, (1..=40).collect::<Vec<i64>>());
+}
+
+#[test]
 fn the_human_acts_by_the_same_rules() {
     let table = Table::new();
     let server = Server::start(&table);

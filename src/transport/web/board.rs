@@ -19,8 +19,9 @@ use crate::{
     },
 };
 
-/// Messages at once.
-pub(super) const MESSAGES: i64 = 200;
+/// Messages at once, and bytes of their bodies: the latest of them are enough to begin with.
+const MESSAGES: i64 = 200;
+const MESSAGE_BYTES: usize = 512 * 1024;
 /// Lines of the log at first, and in one change at most.
 const LOG_LINES: i64 = 300;
 /// Characters of a comment or result there.
@@ -63,7 +64,7 @@ pub(super) enum Change {
 
 /// All that the page shows at first.
 pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
-    let posted = cx.tx.posted_before(MessageId(i64::MAX), MESSAGES)?;
+    let posted = posted_before(cx, MessageId(i64::MAX))?;
     let last_event = cx.tx.last_event()?;
     let log = cx.tx.log_lines(last_event - LOG_LINES, Time(i64::MIN), LOG_LINES)?;
     let mut tasks = cx.tx.open_tasks(&Board::default(), OPEN_TASKS)?;
@@ -96,9 +97,22 @@ pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
 
 /// Messages before this one, and whether there are more.
 pub(super) fn older(cx: &Cx<'_>, before: MessageId) -> Result<Value> {
-    let posted = cx.tx.posted_before(before, MESSAGES)?;
+    let posted = posted_before(cx, before)?;
     let messages: Vec<Value> = posted.iter().map(posting).collect();
     Ok(json!({ "messages": messages, "older": has_older(cx, &posted)? }))
+}
+
+/// The messages before this one, as many as go into one answer.
+fn posted_before(cx: &Cx<'_>, before: MessageId) -> Result<Vec<Posted>> {
+    let mut posted = cx.tx.posted_before(before, MESSAGES)?;
+    let mut room = MESSAGE_BYTES;
+    let n_fit = posted.iter().rev().take_while(|it| {
+        let fits = it.message.body.len() <= room;
+        room = room.saturating_sub(it.message.body.len());
+        fits
+    });
+    posted.drain(..posted.len() - n_fit.count().max(1).min(posted.len()));
+    Ok(posted)
 }
 
 fn has_older(cx: &Cx<'_>, posted: &[Posted]) -> Result<bool> {
