@@ -128,7 +128,7 @@ async fn take(State(streams): State<Streams>, request: Request) -> Response {
         let text = "this session has too many replies in its stream that it does not take";
         return refuse(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    let Ok(message) = serde_json::from_slice::<Envelope>(&body) else {
+    let Some(message) = Envelope::of(&body) else {
         let no_message = || refuse(StatusCode::BAD_REQUEST, "the body is no message");
         return unreadable(&body).unwrap_or_else(no_message);
     };

@@ -96,6 +96,12 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
+    /// `None` where the body is no message. serde takes a list for an object, too: each field in turn.
+    pub(super) fn of(body: &[u8]) -> Option<Envelope> {
+        let is_object = body.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(body).ok())?
+    }
+
     /// The request that it takes back.
     fn takes_back(&self) -> Option<RequestId> {
         let id = self.params.get("requestId").filter(|_| self.method == "notifications/cancelled");
@@ -172,7 +178,7 @@ impl Mcp {
             Err(response) => return *response,
         };
         // What cannot be read so, rmcp answers.
-        let message = serde_json::from_slice::<Envelope>(&body).ok();
+        let message = Envelope::of(&body);
         let Some((message, id)) = message.and_then(|it| session.note(it)) else {
             return self.reply(&self.in_session, parts, body).await;
         };
@@ -215,7 +221,7 @@ impl Mcp {
             Ok(read) => read,
             Err(response) => return *response,
         };
-        let message = serde_json::from_slice::<Envelope>(&body).ok();
+        let message = Envelope::of(&body);
         let Some(message) = message.filter(|message| message.id.is_some()) else {
             return self.reply(&self.alone, parts, body).await;
         };
