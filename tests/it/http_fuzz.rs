@@ -378,7 +378,7 @@ fn fault(answer: &str) -> Option<&'static str> {
 }
 
 fn fuzz(server: &Server, right: &[Request], seed: u64) {
-    let each = if crate::runs_long() { 20_000 } else { 400 };
+    let each = if crate::runs_long() { 5_000 } else { 400 };
     thread::scope(|scope| {
         for sender in 0..SENDERS {
             scope.spawn(move || {

@@ -220,6 +220,7 @@ fn a_body_that_is_no_message_is_answered_as_json_rpc_has_it() {
             (&"[".repeat(100_000), -32700),
             ("null", -32600),
             ("[]", -32600),
+            ("[\"2.0\",1,\"tools/call\",{\"name\":\"register\"}]", -32600),
             ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
             ("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", -32600),
         ] {

@@ -89,6 +89,11 @@ impl Call {
         &self.ticket.id
     }
 
+    /// Whether it was taken back, or its client is gone.
+    pub(super) fn is_cut(&self) -> bool {
+        self.ticket.cut.is_cancelled()
+    }
+
     /// The client wants no reply any more.
     pub(super) fn cancelled(&self) {
         self.presence.server.ledger.cancelled(&self.ticket.id);

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -104,7 +104,7 @@ pub(super) struct Session {
     pub presence: Arc<Presence>,
     pub caller: Caller,
     /// What it told of itself when it began.
-    pub client: Option<Implementation>,
+    pub client: OnceLock<Implementation>,
     /// Cancelled when it ends.
     pub gone: CancellationToken,
     /// Requests that have no reply yet.
@@ -212,14 +212,13 @@ impl Registry {
         id: &str,
         presence: Arc<Presence>,
         caller: Caller,
-        client: Option<Implementation>,
         slot: Arc<Slot>,
     ) -> Arc<Session> {
         let session = Arc::new(Session {
             gone: self.ends.streams.child_token(),
             presence,
             caller,
-            client,
+            client: OnceLock::new(),
             calls: Mutex::default(),
             life: Mutex::new(Life { n_open: 0, used_at: Instant::now() }),
             ended: Arc::clone(&self.ended),

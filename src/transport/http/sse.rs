@@ -4,7 +4,6 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
-    io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
@@ -15,37 +14,30 @@ use axum::{
     Router,
     body::{Body, Bytes, HttpBody, to_bytes},
     extract::{Request, State},
-    http::{StatusCode, header},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     middleware,
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
 use hyper::body::Frame;
-use rmcp::{
-    RoleServer, ServiceExt as _,
-    model::{
-        ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage, RequestId,
-        ServerJsonRpcMessage,
-    },
-    service::{RxJsonRpcMessage, TxJsonRpcMessage},
-    transport::Transport,
-};
 use tokio::{
     sync::mpsc,
     time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
 use super::{
-    super::lines::{self, Parsed},
     Net,
     auth::{self, Caller},
     call::{Call, Whose},
     guard::refuse,
-    presence::{Open, Registry, Session},
-    streamable::full,
+    presence::{Open, Session},
+    streamable::{self, Envelope, Mcp, full, read, unreadable},
 };
 use crate::error::{Error, Result};
 
+const JSON: &str = "application/json";
+/// What a client has to take where replies come with their requests.
+const BOTH: &str = "application/json, text/event-stream";
 /// A comment in the stream, so that no proxy takes it for dead, and so that we see if it is.
 pub(super) const PING_EVERY: Duration = Duration::from_secs(15);
 /// Messages on their way, in either direction, and requests without a reply: a client that takes no
@@ -64,29 +56,24 @@ pub(super) const EVENT_STREAM: [(&str, &str); 3] = [
 /// The streams that are open.
 #[derive(Clone)]
 struct Streams {
-    net: Arc<Net>,
+    mcp: Mcp,
     by_id: Arc<Mutex<HashMap<String, Arc<Stream>>>>,
 }
 
 /// One of them.
 struct Stream {
     session: Arc<Session>,
-    incoming: mpsc::Sender<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<Outgoing>,
-    calls: Calls,
 }
 
-/// Requests without a reply yet.
-type Calls = Arc<Mutex<HashMap<RequestId, Call>>>;
-
-/// A message for the client, and the request that it replies to.
+/// A message for the client, as JSON, and the request that it replies to.
 struct Outgoing {
-    message: ServerJsonRpcMessage,
-    call: Option<Call>,
+    message: Bytes,
+    call: Call,
 }
 
 pub(super) fn routes(net: &Arc<Net>) -> Router {
-    let streams = Streams { net: Arc::clone(net), by_id: Arc::default() };
+    let streams = Streams { mcp: Mcp::new(net), by_id: Arc::default() };
     Router::new()
         .route("/sse", get(begin))
         .route("/messages", post(take))
@@ -95,7 +82,7 @@ pub(super) fn routes(net: &Arc<Net>) -> Router {
 }
 
 async fn begin(State(streams): State<Streams>, request: Request) -> Response {
-    let registry = &streams.net.registry;
+    let registry = &streams.mcp.net.registry;
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
     };
@@ -105,43 +92,19 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
         Err(err) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
     };
     // Who is known by the address alone is so at the other address, too.
-    let name =
-        caller.name.as_ref().filter(|_| !request.headers().contains_key(header::AUTHORIZATION));
+    let name = caller.name.as_ref();
+    let name = name.filter(|_| !request.headers().contains_key(header::AUTHORIZATION));
     let name = name.map_or_else(String::new, |name| format!("&name={name}"));
     let hello = format!("event: endpoint\ndata: /messages?sessionId={id}{name}\n\n");
-    let presence = registry.begin(&caller);
-    let session = registry.add(&id, Arc::clone(&presence), caller, None, slot);
-    let (incoming, from_client) = mpsc::channel(WAITING);
+    let session = registry.add(&id, registry.begin(&caller), caller, slot);
     let (outgoing, to_client) = mpsc::channel(WAITING);
-    let calls = Calls::default();
-    let gone = session.gone.clone();
-    let stream = Arc::new(Stream {
-        session: Arc::clone(&session),
-        incoming,
-        outgoing: outgoing.clone(),
-        calls: Arc::clone(&calls),
-    });
+    let stream = Arc::new(Stream { session: Arc::clone(&session), outgoing });
     streams.by_id().insert(id.clone(), stream);
     let end = End { streams: streams.clone(), id };
-    let transport = Ends { from_client, to_client: Some(outgoing), calls };
-    let server = presence.server.clone();
-    let over = gone.clone();
-    tokio::spawn(async move {
-        match server.serve_with_ct(transport, over.clone()).await {
-            Ok(service) => {
-                if let Err(err) = service.waiting().await {
-                    tracing::error!("the service ended: {err}");
-                }
-            }
-            Err(err) => tracing::debug!("no session: {err}"),
-        }
-        // The stream ends with the service, as the service with the stream.
-        over.cancel();
-    });
     let mut ping = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let open = session.open();
-    let over = Box::pin(gone.cancelled_owned());
+    let over = Box::pin(session.gone.clone().cancelled_owned());
     let events = Events { hello: Some(hello), to_client, ping, over, _open: open, _end: end };
     (EVENT_STREAM, Body::new(events)).into_response()
 }
@@ -152,36 +115,35 @@ async fn take(State(streams): State<Streams>, request: Request) -> Response {
     };
     let mut pairs = request.uri().query().unwrap_or_default().split('&');
     let id = pairs.find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
-    let registry = &streams.net.registry;
-    let found = registry.session(id, &caller).and_then(|_| streams.by_id().get(id).cloned());
+    let net = &streams.mcp.net;
+    let found = net.registry.session(id, &caller).and_then(|_| streams.by_id().get(id).cloned());
     let Some(stream) = found else {
         return refuse(StatusCode::NOT_FOUND, "there is no such session; open /sse anew");
     };
-    let Ok(body) = to_bytes(request.into_body(), usize::MAX).await else {
-        return refuse(StatusCode::BAD_REQUEST, "the body was cut");
+    let (mut parts, body) = match read(request).await {
+        Ok(read) => read,
+        Err(response) => return *response,
     };
-    let mut message = match lines::parse(&body) {
-        Parsed::Message(message) => *message,
-        Parsed::Nothing => return refuse(StatusCode::BAD_REQUEST, "the body is no message"),
-        Parsed::Refused(id, error) => {
-            let message = JsonRpcMessage::error(error, id);
-            let told = stream.outgoing.send(Outgoing { message, call: None }).await;
-            return accepted(told.is_ok());
-        }
-    };
-    if timeout(streams.net.body_time, stream.has_room()).await.is_err() {
+    if timeout(net.body_time, stream.has_room()).await.is_err() {
         let text = "this session has too many replies in its stream that it does not take";
         return refuse(StatusCode::TOO_MANY_REQUESTS, text);
     }
-    stream.note(&mut message, registry);
-    accepted(stream.incoming.send(message).await.is_ok())
-}
-
-fn accepted(is_there: bool) -> Response {
-    if is_there {
-        return (StatusCode::ACCEPTED, "Accepted").into_response();
+    let Some(message) = Envelope::of(&body) else {
+        let no_message = || refuse(StatusCode::BAD_REQUEST, "the body is no message");
+        return unreadable(&body).unwrap_or_else(no_message);
+    };
+    if message.method == "initialize" {
+        stream.session.begun(&message);
     }
-    refuse(StatusCode::NOT_FOUND, "the session has ended; open /sse anew")
+    if let Some((message, id)) = stream.session.note(message) {
+        // The replies of this transport do not go where these say.
+        parts.headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH));
+        let whose = Whose::Session(stream.session.open(), id);
+        let call = streamable::begin(&net.registry, &stream.session.presence, whose, &mut parts);
+        let mcp = streams.mcp.clone();
+        tokio::spawn(async move { stream.answer(&mcp, call, message, parts, body).await });
+    }
+    (StatusCode::ACCEPTED, "Accepted").into_response()
 }
 
 impl Streams {
@@ -198,69 +160,20 @@ impl Stream {
         }
     }
 
-    fn note(&self, message: &mut ClientJsonRpcMessage, registry: &Registry) {
-        match message {
-            JsonRpcMessage::Request(request) => {
-                let ticket = registry.ticket();
-                request.request.extensions_mut().insert(ticket.clone());
-                let whose = Whose::Session(self.session.open(), request.id.clone());
-                let call = Call::begin(&self.session.presence, ticket, whose);
-                calls(&self.calls).insert(request.id.clone(), call);
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) =
-                    &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    drop(calls(&self.calls).remove(id));
+    /// Puts the reply to a request into the stream. A request that was taken back has none.
+    async fn answer(&self, mcp: &Mcp, call: Call, message: Envelope, parts: Parts, body: Bytes) {
+        let answer = mcp.answer(&self.session, &call, &message, parts, body).await;
+        let Some(answer) = answer.filter(|_| !call.is_cut()) else { return };
+        let is_message = answer.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == JSON);
+        match to_bytes(answer.into_body(), usize::MAX).await {
+            Ok(message) if is_message => {
+                let sent = self.outgoing.send(Outgoing { message, call }).await;
+                if sent.is_err() {
+                    tracing::debug!("a stream ended before a reply");
                 }
             }
-            _ => {}
+            _ => tracing::debug!("a request in a stream has no reply"),
         }
-    }
-}
-
-fn calls(calls: &Calls) -> MutexGuard<'_, HashMap<RequestId, Call>> {
-    calls.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The server's ends of a stream.
-struct Ends {
-    from_client: mpsc::Receiver<ClientJsonRpcMessage>,
-    /// `None` once closed.
-    to_client: Option<mpsc::Sender<Outgoing>>,
-    calls: Calls,
-}
-
-impl Transport<RoleServer> for Ends {
-    type Error = io::Error;
-
-    fn send(
-        &mut self,
-        message: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
-            JsonRpcMessage::Error(error) => error.id.clone(),
-            _ => None,
-        };
-        let call = id.and_then(|id| calls(&self.calls).remove(&id));
-        let to_client = self.to_client.clone();
-        async move {
-            let to_client = to_client.ok_or(io::ErrorKind::NotConnected)?;
-            let sent = to_client.send(Outgoing { message, call }).await;
-            sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-        }
-    }
-
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.from_client.recv().await
-    }
-
-    async fn close(&mut self) -> io::Result<()> {
-        self.to_client = None;
-        self.from_client.close();
-        Ok(())
     }
 }
 
@@ -282,9 +195,9 @@ impl HttpBody for Events {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = |text: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
+        let data = |text: Vec<u8>| Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
         if let Some(hello) = self.hello.take() {
-            return data(hello);
+            return data(hello.into());
         }
         if self.over.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
@@ -292,22 +205,13 @@ impl HttpBody for Events {
         match self.to_client.poll_recv(context) {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Ready(Some(Outgoing { message, call })) => {
-                let text = match serde_json::to_string(&message) {
-                    Ok(text) => text,
-                    Err(err) => {
-                        tracing::error!("a reply cannot be written: {err}");
-                        return Poll::Ready(None);
-                    }
-                };
-                if let Some(call) = call {
-                    call.written();
-                }
-                return data(format!("event: message\ndata: {text}\n\n"));
+                call.written();
+                return data([b"event: message\ndata: ", &*message, b"\n\n"].concat());
             }
             Poll::Pending => {}
         }
         ready!(self.ping.poll_tick(context));
-        data(": here\n\n".to_owned())
+        data(b": here\n\n".to_vec())
     }
 }
 
@@ -319,13 +223,9 @@ struct End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        let ended = self.streams.by_id().remove(&self.id);
-        self.streams.net.registry.end(&self.id);
-        if let Some(stream) = ended {
-            // Nobody reads the replies to these.
-            let left = std::mem::take(&mut *calls(&stream.calls));
-            drop(left);
-        }
+        self.streams.by_id().remove(&self.id);
+        // Whose replies nobody reads any more, ends, too.
+        self.streams.mcp.net.registry.end(&self.id);
     }
 }
 

@@ -55,8 +55,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// rmcp's services. Sessions are ours: to rmcp, each of their requests stands alone, as those of
 /// 2026-07-28 do. Its own sessions have two tasks and some 100 KB each.
 #[derive(Clone)]
-struct Mcp {
-    net: Arc<Net>,
+pub(super) struct Mcp {
+    pub net: Arc<Net>,
     in_session: Service,
     /// Also refuses what needs a session and has none.
     alone: Service,
@@ -66,20 +66,9 @@ type Service = StreamableHttpService<Door, NeverSessionManager>;
 
 pub(super) fn routes(net: &Arc<Net>) -> Router {
     tokio::spawn(end_idle(Arc::downgrade(&net.registry)));
-    let service = |has_sessions: bool| {
-        // The guards are in front, of all routes.
-        let config = StreamableHttpServerConfig::default()
-            .with_json_response(true)
-            .with_legacy_session_mode(has_sessions)
-            .disable_allowed_hosts()
-            .disable_allowed_origins()
-            .with_cancellation_token(net.end.child_token());
-        Service::new(|| Ok::<_, io::Error>(Door), Arc::default(), config)
-    };
-    let mcp = Mcp { net: Arc::clone(net), in_session: service(false), alone: service(true) };
     Router::new()
         .route("/mcp", any(attend))
-        .with_state(mcp)
+        .with_state(Mcp::new(net))
         .layer(middleware::from_fn_with_state(Arc::clone(net), auth::identify))
 }
 
@@ -107,10 +96,38 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
+    /// `None` where the body is no message. serde takes a list for an object, too: each field in turn.
+    pub(super) fn of(body: &[u8]) -> Option<Envelope> {
+        let is_object = body.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(body).ok())?
+    }
+
     /// The request that it takes back.
     fn takes_back(&self) -> Option<RequestId> {
         let id = self.params.get("requestId").filter(|_| self.method == "notifications/cancelled");
         id.and_then(|id| serde_json::from_value(id.clone()).ok())
+    }
+}
+
+impl Session {
+    /// What a message changes by itself; gives it back, with its id, if it is a request.
+    pub(super) fn note(&self, message: Envelope) -> Option<(Envelope, RequestId)> {
+        if let Some(id) = message.takes_back()
+            && let Some(ticket) = self.calls().get(&id)
+        {
+            self.presence.server.ledger.cancelled(&ticket.id);
+            ticket.cut.cancel();
+        }
+        let id = message.id.clone()?;
+        Some((message, id))
+    }
+
+    /// Who the client is, as its handshake tells.
+    pub(super) fn begun(&self, handshake: &Envelope) {
+        let client = handshake.params.get("clientInfo").cloned();
+        if let Some(client) = client.and_then(|client| serde_json::from_value(client).ok()) {
+            self.client.get_or_init(|| client);
+        }
     }
 }
 
@@ -141,41 +158,59 @@ async fn attend(State(mcp): State<Mcp>, request: Request) -> Response {
 }
 
 impl Mcp {
+    pub(super) fn new(net: &Arc<Net>) -> Mcp {
+        let service = |has_sessions: bool| {
+            // The guards are in front, of all routes.
+            let config = StreamableHttpServerConfig::default()
+                .with_json_response(true)
+                .with_legacy_session_mode(has_sessions)
+                .disable_allowed_hosts()
+                .disable_allowed_origins()
+                .with_cancellation_token(net.end.child_token());
+            Service::new(|| Ok::<_, io::Error>(Door), Arc::default(), config)
+        };
+        Mcp { net: Arc::clone(net), in_session: service(false), alone: service(true) }
+    }
+
     async fn in_session(&self, session: Arc<Session>, open: Open, request: Request) -> Response {
         let (mut parts, body) = match read(request).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
         // What cannot be read so, rmcp answers.
-        let message = serde_json::from_slice::<Envelope>(&body).ok();
-        let Some(message) = message else { return self.reply(&self.in_session, parts, body).await };
-        if let Some(id) = message.takes_back()
-            && let Some(ticket) = session.calls().get(&id)
-        {
-            session.presence.server.ledger.cancelled(&ticket.id);
-            ticket.cut.cancel();
-        }
-        let Some(id) = message.id.clone() else {
+        let message = Envelope::of(&body);
+        let Some((message, id)) = message.and_then(|it| session.note(it)) else {
             return self.reply(&self.in_session, parts, body).await;
         };
-        let quick = Quick::of(&message, &parts.headers, false);
         let whose = Whose::Session(open, id);
         let call = call(&self.net.registry, &session.presence, whose, &mut parts);
-        let client = session.client.clone();
+        match self.answer(&session, &call, &message, parts, body).await {
+            Some(response) => Reply::watch(response, call),
+            None if self.net.stop.is_cancelled() => stopping(),
+            None => refuse(StatusCode::NOT_FOUND, "the session has ended; initialize anew"),
+        }
+    }
+
+    /// The answer to a request of a session; `None` where that ended before.
+    pub(super) async fn answer(
+        &self,
+        session: &Session,
+        call: &Call,
+        message: &Envelope,
+        mut parts: Parts,
+        body: Bytes,
+    ) -> Option<Response> {
+        let client = session.client.get().cloned();
         let answer = async {
-            if let Some(quick) = quick {
-                return quick.run(&call, client).await;
+            if let Some(quick) = Quick::of(message, &parts.headers, false) {
+                return quick.run(call, client).await;
             }
             if let Some(client) = client {
                 parts.extensions.insert(client);
             }
             self.reply(&self.in_session, parts, body).await
         };
-        match session.gone.run_until_cancelled(answer).await {
-            Some(response) => Reply::watch(response, call),
-            None if self.net.stop.is_cancelled() => stopping(),
-            None => refuse(StatusCode::NOT_FOUND, "the session has ended; initialize anew"),
-        }
+        session.gone.run_until_cancelled(answer).await
     }
 
     async fn without_session(&self, caller: Caller, request: Request) -> Response {
@@ -186,7 +221,7 @@ impl Mcp {
             Ok(read) => read,
             Err(response) => return *response,
         };
-        let message = serde_json::from_slice::<Envelope>(&body).ok();
+        let message = Envelope::of(&body);
         let Some(message) = message.filter(|message| message.id.is_some()) else {
             return self.reply(&self.alone, parts, body).await;
         };
@@ -234,9 +269,7 @@ impl Mcp {
             let Ok(shown) = HeaderValue::from_str(&id) else {
                 return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the id is none");
             };
-            let client = message.params.get("clientInfo").cloned();
-            let client = client.and_then(|client| serde_json::from_value(client).ok());
-            registry.add(&id, registry.begin(&caller), caller, client, slot);
+            registry.add(&id, registry.begin(&caller), caller, slot).begun(&message);
             parts.headers.insert(SESSION, shown);
         }
         Response::from_parts(parts, Body::from(body))
@@ -257,7 +290,7 @@ impl Mcp {
 }
 
 /// The request with its body, which is there already.
-async fn read(request: Request) -> Result<(Parts, Bytes), Box<Response>> {
+pub(super) async fn read(request: Request) -> Result<(Parts, Bytes), Box<Response>> {
     let (parts, body) = request.into_parts();
     match to_bytes(body, usize::MAX).await {
         Ok(body) => Ok((parts, body)),
@@ -267,10 +300,20 @@ async fn read(request: Request) -> Result<(Parts, Bytes), Box<Response>> {
 
 /// A request begins; at which desk, and by which ticket, goes with it to the handler.
 fn call(registry: &Registry, presence: &Arc<Presence>, whose: Whose, parts: &mut Parts) -> Call {
+    begin(registry, presence, whose, parts).over(parts.extensions.get::<Line>())
+}
+
+/// As [`call`], where the reply goes into a stream.
+pub(super) fn begin(
+    registry: &Registry,
+    presence: &Arc<Presence>,
+    whose: Whose,
+    parts: &mut Parts,
+) -> Call {
     let ticket = registry.ticket();
     parts.extensions.insert(ticket.clone());
     parts.extensions.insert(At(Arc::clone(presence)));
-    Call::begin(presence, ticket, whose).over(parts.extensions.get::<Line>())
+    Call::begin(presence, ticket, whose)
 }
 
 /// The stream of a session, for what a server says unasked. Ours says nothing; it shows that both
@@ -289,7 +332,7 @@ fn stream(request: &Request, open: Open) -> Response {
 }
 
 /// The answer to a body that is no message, as JSON-RPC has it.
-fn unreadable(body: &[u8]) -> Option<Response> {
+pub(super) fn unreadable(body: &[u8]) -> Option<Response> {
     let (id, error) = match lines::parse(body) {
         Parsed::Message(_) => return None,
         Parsed::Refused(id, error) => (id, error),
