@@ -27,6 +27,8 @@ export function begin(onAct) {
     goOn($("write-body"));
     return told;
   });
+  // Where there is no such key, it is not spoken of.
+  if (!matchMedia("(hover: hover)").matches) $("write-body").placeholder = "Write to the table";
   $("notices").addEventListener("change", () => $("threads").classList.toggle("with-notices", $("notices").checked));
   $("older").addEventListener("click", async () => {
     $("older").disabled = true;

@@ -54,6 +54,7 @@ async function outside(browser, stage) {
   await first.locator("#write").getByRole("button", { name: "Send" }).click();
   await first.locator("#write .trouble .hint").getByText("team-table web").waitFor();
   await first.goto(stage.address());
+  await first.locator("#gate").waitFor({ state: "hidden" });
   await first.locator("#write-body").press("Control+Enter");
   await sees(first, "a long thought", Date.now());
   for (const page of [first, second]) {
