@@ -144,6 +144,14 @@ impl Ledger {
 
     /// A request arrived whose last byte came with the read of this number.
     pub(super) fn requested(&self, id: &RequestId) {
+        self.heard();
+        let mut state = self.state();
+        state.open.entry(id.clone()).or_default().n_requests += 1;
+        state.n_open += 1;
+    }
+
+    /// The client has said something since: it has read what was written before.
+    pub(super) fn heard(&self) {
         let n_reads = self.reads.load(Ordering::Relaxed);
         *self.asked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let mut state = self.state();
@@ -156,8 +164,6 @@ impl Ledger {
             state.written = not_yet;
             state.read.extend(read.into_iter().map(|reply| reply.handing));
         }
-        state.open.entry(id.clone()).or_default().n_requests += 1;
-        state.n_open += 1;
     }
 
     pub(super) fn cancelled(&self, id: &RequestId) {

@@ -406,6 +406,30 @@ fn sessions_that_are_not_there() {
 }
 
 #[test]
+fn who_takes_leave_has_read_what_it_was_given() {
+    let table = Table::new();
+    let server = Server::streamable(&table);
+    let mut bob = server.session("/mcp?name=bob");
+    bob.call("register", json!({}));
+    // Named by the address, or by itself; a call behind the one that brought the message, or none.
+    for (path, name) in [("/mcp?name=ada", "ada"), ("/mcp", "carol")] {
+        for calls_again in [true, false] {
+            let mut session = server.session(path);
+            assert!(!session.call("register", json!({"name": name})).is_error);
+            let sent = bob.call("send_message", json!({"recipient": name, "content": "hello"}));
+            let id = sent.text.split(['#', ' ']).find_map(|word| word.parse::<i64>().ok()).unwrap();
+            assert!(session.call("get_messages", json!({})).text.contains("| hello"));
+            if calls_again {
+                assert!(!session.call("get_messages", json!({})).text.contains("| hello"));
+            }
+            assert_eq!(session.send("DELETE", &[], "").status, 204);
+            let status = bob.call("message_status", json!({"message_id": id})).text;
+            assert!(status.contains(&format!("{name}: read")), "{name} {calls_again}: {status}");
+        }
+    }
+}
+
+#[test]
 fn idle_sessions_and_seats_end() {
     let table = Table::on_the_clock().env("TEAM_TABLE_HURRY", "1800");
     let server = Server::streamable(&table);

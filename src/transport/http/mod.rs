@@ -91,7 +91,7 @@ const LAST_WORDS: Duration = Duration::from_millis(400);
 /// connections so long to end then.
 const GRACE: Duration = Duration::from_secs(1);
 /// And so long what was read has to be written down then.
-const SETTLE: Duration = Duration::from_millis(300);
+pub(super) const SETTLE: Duration = Duration::from_millis(300);
 /// How often to look for sessions and seats whose time is up.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How often to look whether the tokens of those who are here have been revoked.
@@ -294,7 +294,7 @@ async fn check_passes(net: Arc<Net>) {
 async fn sweep(registry: Arc<Registry>) {
     loop {
         drop(timeout(SWEEP_EVERY, registry.ended.notified()).await);
-        registry.sweep();
+        registry.sweep(SETTLE).await;
     }
 }
 

@@ -254,13 +254,24 @@ impl Registry {
     }
 
     /// Frees the seats that nobody needs any more.
-    pub(super) fn sweep(&self) {
+    pub(super) async fn sweep(&self, patience: Duration) {
+        // What is known to have been read is written down before the seat is free.
+        let mut due: Vec<Arc<Presence>> = Vec::new();
+        due.extend(
+            self.state()
+                .members
+                .values()
+                .filter(|it| self.is_due(it))
+                .filter_map(|it| it.presence.clone()),
+        );
+        for presence in due {
+            presence.settle(patience).await;
+        }
         let mut freed = Vec::new();
         let mut state = self.state();
         state.members.retain(|_, member| {
-            if member.presence.as_ref().is_some_and(|it| Arc::strong_count(it) == 1)
-                && member.came_at.is_none_or(|at| at.elapsed() >= self.seat_kept)
-            {
+            // Somebody may have come meanwhile.
+            if self.is_due(member) {
                 member.came_at = None;
                 freed.extend(member.presence.take());
             }
@@ -268,6 +279,11 @@ impl Registry {
         });
         drop(state);
         drop(freed);
+    }
+
+    fn is_due(&self, member: &Member) -> bool {
+        member.presence.as_ref().is_some_and(|it| Arc::strong_count(it) == 1)
+            && member.came_at.is_none_or(|at| at.elapsed() >= self.seat_kept)
     }
 
     /// A member's request without a session ends: its time counts from here.
@@ -300,16 +316,30 @@ impl Registry {
             presences.extend(state.sessions.values().map(|it| Arc::clone(&it.presence)));
         }
         for presence in presences {
-            let Server { queue, ledger, .. } = &presence.server;
-            let (read, returned) = ledger.take();
-            if let Err(err) = queue.settle(read, returned, patience).await {
-                tracing::debug!("what was read could not be written down: {err}");
-            }
+            presence.settle(patience).await;
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Presence {
+    /// The client takes its leave: what was written it has read.
+    pub(super) async fn take_leave(&self, patience: Duration) {
+        self.server.ledger.reads.fetch_add(1, Ordering::Relaxed);
+        self.server.ledger.heard();
+        self.settle(patience).await;
+    }
+
+    /// Writes down what is known to have been read or never to have arrived.
+    async fn settle(&self, patience: Duration) {
+        let Server { queue, ledger, .. } = &self.server;
+        let (read, returned) = ledger.take();
+        if let Err(err) = queue.settle(read, returned, patience).await {
+            tracing::debug!("what was read could not be written down: {err}");
+        }
     }
 }
 

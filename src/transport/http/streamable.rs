@@ -151,6 +151,7 @@ async fn attend(State(mcp): State<Mcp>, request: Request) -> Response {
         return stream(&request, open);
     }
     if request.method() == Method::DELETE {
+        session.presence.take_leave(super::SETTLE).await;
         registry.end(&id);
         return StatusCode::NO_CONTENT.into_response();
     }
