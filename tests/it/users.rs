@@ -513,6 +513,67 @@ fn a_session_whose_project_was_moved_says_so() {
     assert_eq!(id_in(&ok(ada.call("send_message", send))), 2);
 }
 
+/// The folder may have come with a repository: what lies in it must not lead us to any file of the
+/// user, nor keep us waiting.
+#[test]
+fn a_folder_that_somebody_prepared_does_no_harm() {
+    let files = [
+        "seats/write.lock",
+        "seats/seat-ada.lock",
+        "seats/bob.bell",
+        "seats/human.bell",
+        "seats/log",
+        "hook.log",
+        "comms.db-wal",
+        "comms.db-shm",
+    ];
+    for file in files {
+        for table_is_there in [false, true] {
+            for is_pipe in [false, true] {
+                let place = Place::new();
+                if table_is_there {
+                    place.send("bob", "human", "here I am");
+                }
+                let (mine, path) = (place.path().join("mine"), place.comms().join(file));
+                write(&mine, b"mine");
+                fs::create_dir_all(place.comms().join("seats")).unwrap();
+                fs::remove_file(&path).ok();
+                if is_pipe {
+                    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+                } else {
+                    std::os::unix::fs::symlink(&mine, &path).unwrap();
+                }
+                let case = format!("{file}, pipe: {is_pipe}, table: {table_is_there}");
+                let mut ada = place.started(&["--name", "ada"], &[]);
+                for (tool, arguments) in [
+                    ("register", json!({})),
+                    ("send_message", json!({"recipient": "human", "content": "x"})),
+                    ("get_messages", json!({})),
+                    ("announce", json!({})),
+                    ("wait_for_messages", json!({"timeout_seconds": 0})),
+                ] {
+                    let id = ada.post_call(tool, arguments);
+                    let reply = ada.try_wait(id, Duration::from_secs(15));
+                    assert!(reply.is_ok(), "{case}: {tool} hangs");
+                }
+                for command in [&["send", "--as", "bob", "ada", "x"][..], &["status"], &["doctor"]]
+                {
+                    let begin = Instant::now();
+                    place.run(command);
+                    assert!(begin.elapsed() < Duration::from_secs(15), "{case}: {command:?}");
+                }
+                ada.close_stdin();
+                ada.wait_exit(super::PATIENCE);
+                assert_eq!(fs::read(&mine).unwrap(), b"mine", "{case}");
+                // What only wakes, or only notes, is no reason to refuse anything.
+                if file.ends_with("bell") || file.ends_with("log") {
+                    place.ok(&["send", "--as", "carol", "human", "x"]);
+                }
+            }
+        }
+    }
+}
+
 // --- Clients that do not read
 
 /// A client writes all of its requests before it reads the first answer. All are answered, and the
