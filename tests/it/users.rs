@@ -464,6 +464,35 @@ fn the_flood_guard_is_on_by_default() {
     table.ok(&["send", "ada", "x", "--as", "human"]);
 }
 
+/// A sandbox may limit the size of files. The system would end the process at a write beyond it.
+#[test]
+fn a_limit_on_the_size_of_files_is_told() {
+    let place = Place::new();
+    let program = crate::support::program().to_str().unwrap();
+    let limited = "ulimit -f 400; exec \"$0\" serve --name ada";
+    let sh = std::path::Path::new("/bin/sh");
+    let mut ada = Agent::spawn(sh, &["-c", limited, program], place.path(), &[]);
+    ada.initialize("tester");
+    let send = json!({"recipient": "human", "content": "x".repeat(10_000)});
+    let mut n_sent = 0;
+    let text = loop {
+        let reply = ada.call("send_message", send.clone());
+        if reply.is_error {
+            break reply.text;
+        }
+        n_sent += 1;
+        assert!(n_sent < 100, "there is no limit");
+    };
+    assert!(text.contains("disk I/O error") && text.contains("nothing was stored"), "{text}");
+    assert!(ok(ada.call("list_members", json!({}))).contains("ada (you)"));
+    assert_eq!(place.number("SELECT count(*) FROM message"), n_sent);
+    let limited = "ulimit -f 400; exec \"$0\" send --as bob human \"$1\"";
+    let words = ["-c", limited, program, &"x".repeat(10_000)];
+    let done = crate::support::faults::finish(place.command_of("/bin/sh", &words));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    place.assert_sound();
+}
+
 // --- The table moves
 
 /// A new table whose log is as long as the old one's was.
