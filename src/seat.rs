@@ -113,7 +113,7 @@ impl Seats {
     /// never see each other.
     pub fn is_held(&self, name: &MemberName) -> bool {
         let path = self.lock_path(name);
-        match File::open(&path) {
+        match platform::open_to_read(&path) {
             Ok(file) => matches!(try_lock_shared(&file, &path), Ok(false)),
             // Whoever cannot look, such as a process with too many files open, takes nothing from
             // somebody who may sit there.
@@ -145,9 +145,7 @@ impl Seats {
     /// Wakes who waits for mail of `name`. To be called after the commit. Windows reports a write
     /// when the handle is closed, so the bell is opened anew each time.
     pub fn ring(&self, name: &MemberName) {
-        let rung = File::options()
-            .write(true)
-            .open(self.bell_path(name))
+        let rung = platform::open_to_write(&self.bell_path(name))
             .and_then(|mut bell| bell.write_all(b"!"));
         if let Err(err) = rung
             && err.kind() != io::ErrorKind::NotFound
@@ -171,7 +169,8 @@ impl Seats {
     /// Whether somebody has the turn to write. The look makes no file.
     pub fn turn_is_taken(&self) -> bool {
         let path = self.write_path();
-        File::open(&path).is_ok_and(|file| matches!(try_lock_shared(&file, &path), Ok(false)))
+        platform::open_to_read(&path)
+            .is_ok_and(|file| matches!(try_lock_shared(&file, &path), Ok(false)))
     }
 
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the

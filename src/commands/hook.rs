@@ -164,7 +164,8 @@ fn said() -> Result<Map<String, Value>> {
     let (sender, receiver) = mpsc::channel();
     // A thread in read(2) cannot be ended: it goes with the process.
     thread::spawn(move || {
-        let stdin = io::stdin().lock().take(MOST_BYTES);
+        // It is taken byte by byte, which costs little from such a buffer.
+        let stdin = io::BufReader::new(io::stdin().lock().take(MOST_BYTES));
         let mut objects = serde_json::Deserializer::from_reader(stdin).into_iter();
         // Who gave up waiting has dropped the receiver.
         drop(sender.send(objects.next()));

@@ -10,7 +10,7 @@ use jiff::{Timestamp, ZonedDateTime, tz::TimeZone};
 use super::{flush, no_table, print_json, print_text, say};
 use crate::{
     domain::time::Time,
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     store::LogLine,
     tools::Desk,
     view::{events::happened, sanitize, text::Header},
@@ -45,6 +45,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
     let mut last = 0;
     let mut epoch = None;
     let mut pulse = None;
+    let mut is_in_the_way = false;
     if desk.look(|_| Ok(()))?.is_none() {
         say(&no_table(&desk.workspace().table));
     }
@@ -55,7 +56,20 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
                 let now = cx.tx.epoch()?;
                 let after = if epoch == Some(now) { last } else { 0 };
                 Ok((now, cx.tx.log_lines(after, since, PAGE)?))
-            })?;
+            });
+            let page = match page {
+                // Somebody holds, deletes or replaces it: that passes, and what was shown stays.
+                Err(err) if args.follow && may_pass(&err) => {
+                    if !is_in_the_way {
+                        say(&format!("{err}; this goes on when the table can be read again"));
+                    }
+                    is_in_the_way = true;
+                    pulse = None;
+                    break;
+                }
+                page => page?,
+            };
+            is_in_the_way = false;
             let Some((now, lines)) = page else { break };
             epoch = Some(now);
             let Some(end) = lines.last() else { break };
@@ -81,6 +95,10 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
             }
         }
     }
+}
+
+fn may_pass(err: &Error) -> bool {
+    matches!(err.kind(), Kind::Busy | Kind::Storage | Kind::NeedsWrite)
 }
 
 /// A span before now, or a date with a time.

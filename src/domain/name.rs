@@ -165,6 +165,16 @@ pub fn family(client: &str) -> String {
     }
 }
 
+/// What a row holds that is shown bare: a member's name, `@role`, `everyone`. We put nothing else
+/// there, but the table may have come from somebody else.
+pub fn bare(text: String) -> String {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+    if text.chars().all(is_known) {
+        return text;
+    }
+    text.chars().map(|c| if is_known(c) { c } else { '?' }).collect()
+}
+
 /// The known name that looks most like `wanted`, if any looks like it at all.
 pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_ascii_lowercase();
@@ -248,6 +258,14 @@ mod tests {
         assert_eq!(family("A -- (client)  9"), "a-client-9");
         assert_eq!(family("human"), "agent");
         assert_eq!(family("日本"), "agent");
+    }
+
+    #[test]
+    fn what_is_no_name_is_shown_harmlessly() {
+        for text in ["ada", "@a.b-c_d", "everyone", "team-table", ""] {
+            assert_eq!(super::bare(text.to_owned()), text);
+        }
+        assert_eq!(super::bare("x\u{1b}[2J\n#99 \u{202e}é".to_owned()), "x??2J??99???");
     }
 
     #[test]

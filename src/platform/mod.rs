@@ -134,16 +134,43 @@ fn id_of(meta: &Metadata) -> FileId {
     FileId(0, created)
 }
 
-/// Opens a file that only its owner may read and write, making it where it is missing.
+/// Opens a file of ours that only its owner may read and write, making it where it is missing.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    open_ours(&mut options, path)
+}
+
+/// Opens a file of ours that is there, to read it.
+pub fn open_to_read(path: &Path) -> io::Result<File> {
+    open_ours(OpenOptions::new().read(true), path)
+}
+
+/// Opens a file of ours that is there, to write into it.
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    open_ours(OpenOptions::new().write(true), path)
+}
+
+/// The folder may have come with a repository of somebody who means ill: a symbolic link in it leads
+/// to any file of the user, and a pipe has no end. We make neither.
+fn open_ours(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
     {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
     }
-    options.open(path)
+    let not_ours = || io::Error::other("it is no file, but a link or something else");
+    match options.open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Ok(_) => Err(not_ours()),
+        // What the system says of a link (a circle of links) would lead astray.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => Err(not_ours()),
+        Err(err) => Err(err),
+    }
 }
 
 /// Symbolic links that lead on to another one; more than this is a circle.

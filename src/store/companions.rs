@@ -6,7 +6,7 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,9 @@ use crate::{
     error::{Error, Result},
     platform,
 };
+
+/// A note is shorter.
+const NOTE_BYTES: u64 = 1_024;
 
 /// `comms.db` -> `comms.db-wal`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -29,15 +32,21 @@ pub(super) fn log_is_of_another(path: &Path, note: &Path) -> bool {
     if fs::metadata(path).is_ok_and(|meta| meta.len() == 0) {
         return true;
     }
-    let Ok(noted) = fs::read_to_string(note) else { return false };
+    let Ok(noted) = noted(note) else { return false };
     noted.split_once(' ').is_some_and(|(of, noted_log)| noted_log == log && of != table)
+}
+
+fn noted(note: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    platform::open_to_read(note)?.take(NOTE_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Notes that the log is this table's. To be called when `SQLite` has it open.
 pub(super) fn note_log(path: &Path, note: &Path) {
     let Some((table, log)) = stamps(path) else { return };
     let text = format!("{table} {log}");
-    if fs::read_to_string(note).is_ok_and(|noted| noted == text) {
+    if noted(note).is_ok_and(|noted| noted == text) {
         return;
     }
     let written = platform::open_private(note).and_then(|mut file| {

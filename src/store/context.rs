@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::Tx;
+use super::{Tx, bare};
 use crate::{
     domain::{id::MemberId, time::Time},
     error::Result,
@@ -34,7 +34,7 @@ impl ContextEntry {
             key: row.get("key")?,
             value: row.get("value")?,
             version: row.get("version")?,
-            author: row.get("author")?,
+            author: bare(row, "author")?,
             updated_at: Time(row.get("updated_at")?),
         })
     }
@@ -87,7 +87,7 @@ impl Tx<'_> {
              ORDER BY change DESC",
         )?;
         let rows = statement.query_map([member.0], |row| {
-            Ok(ContextChange { key: row.get(0)?, is_removed: row.get(1)?, author: row.get(2)? })
+            Ok(ContextChange { key: row.get(0)?, is_removed: row.get(1)?, author: bare(row, 2)? })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::Tx;
+use super::{Tx, bare};
 use crate::{
     domain::{
         id::{MessageId, TaskId},
@@ -72,7 +72,7 @@ impl Tx<'_> {
             lines.push(LogLine {
                 id: row.get(0)?,
                 at: Time(row.get(1)?),
-                actor: row.get(2)?,
+                actor: bare(row, 2)?,
                 kind,
                 task: row.get::<_, Option<i64>>(6)?.map(TaskId),
                 detail: row.get(5)?,
@@ -93,7 +93,7 @@ impl Tx<'_> {
             Ok(LogLine {
                 id: row.get(0)?,
                 at: Time(row.get(1)?),
-                actor: row.get(2)?,
+                actor: bare(row, 2)?,
                 kind: row.get(3)?,
                 task: Some(task),
                 detail: row.get(4)?,

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Tx, messages::unread};
+use super::{Tx, bare, messages::unread};
 use crate::{
     domain::{
         id::{MemberId, MessageId, SessionId},
@@ -100,7 +100,7 @@ impl Tx<'_> {
         let rows = statement.query_map([member.0, session.0, known.0, stop()], |row| {
             Ok(Waiting {
                 id: MessageId(row.get(0)?),
-                sender: row.get(1)?,
+                sender: bare(row, 1)?,
                 sent_at: Time(row.get(2)?),
             })
         })?;

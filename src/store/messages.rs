@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, named_params, params};
 
-use super::Tx;
+use super::{Tx, bare};
 use crate::{
     domain::{
         id::{MemberId, MessageId, SessionId, TaskId},
@@ -332,7 +332,7 @@ impl Tx<'_> {
                     id: MessageId(row.get(0)?),
                     sender: MemberId(row.get(1)?),
                     recipient: row.get::<_, Option<i64>>(2)?.map(MemberId),
-                    audience: row.get(3)?,
+                    audience: bare(row, 3)?,
                     is_broadcast: row.get(4)?,
                     about: row.get::<_, Option<i64>>(5)?.map(MemberId),
                 })
@@ -372,17 +372,17 @@ impl Tx<'_> {
 
     fn name_of(&self, member: MemberId) -> Result<String> {
         let mut statement = self.conn.prepare_cached("SELECT name FROM member WHERE id = ?1")?;
-        Ok(statement.query_row([member.0], |row| row.get(0))?)
+        Ok(statement.query_row([member.0], |row| bare(row, 0))?)
     }
 }
 
 pub(super) fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
     Ok(Shown {
         id: MessageId(row.get("id")?),
-        sender: row.get("sender")?,
+        sender: bare(row, "sender")?,
         sender_id: MemberId(row.get("sender_id")?),
         kind: Kind::from_column(&row.get::<_, String>("kind")?),
-        audience: row.get("audience")?,
+        audience: bare(row, "audience")?,
         is_broadcast: row.get("is_broadcast")?,
         recipient: row.get::<_, Option<i64>>("recipient_id")?.map(MemberId),
         reply_to: row.get::<_, Option<i64>>("reply_to")?.map(MessageId),

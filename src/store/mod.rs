@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, RowIndex, TransactionBehavior};
 
 #[cfg(feature = "http")]
 pub use self::web::{Counts, Posted, TOKEN_LIFE};
@@ -45,6 +45,7 @@ pub use self::{
     tokens::Token,
 };
 use crate::{
+    domain::name,
     error::{Error, Kind, Result},
     platform::{self, FileId},
 };
@@ -278,6 +279,11 @@ fn make_private(path: &Path) -> Result<()> {
         return Ok(());
     }
     platform::open_private(path).map(drop).map_err(|err| Error::io("make", path, err))
+}
+
+/// A column that holds a name or is built of names.
+fn bare(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<String> {
+    row.get(column).map(name::bare)
 }
 
 fn file_id(path: &Path) -> Result<Option<FileId>> {

@@ -5,7 +5,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, named_params, params};
 
-use super::Tx;
+use super::{Tx, bare};
 use crate::{
     domain::{
         id::{MemberId, MessageId, TaskId},
@@ -395,7 +395,7 @@ impl Tx<'_> {
         let rows = statement.query_map([id.0, limit], |row| {
             Ok(Reply {
                 id: MessageId(row.get(0)?),
-                sender: row.get(1)?,
+                sender: bare(row, 1)?,
                 sent_at: Time(row.get(2)?),
             })
         })?;
@@ -414,14 +414,14 @@ fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
         status: status(row, 2)?,
         priority: Priority::from_rank(row.get("priority")?),
         creator: MemberId(row.get("creator_id")?),
-        creator_name: row.get("creator")?,
+        creator_name: bare(row, "creator")?,
         assignee: row.get::<_, Option<i64>>("assignee_id")?.map(MemberId),
-        assignee_name: row.get("assignee")?,
+        assignee_name: row.get::<_, Option<String>>("assignee")?.map(name::bare),
         version: row.get("version")?,
         n_waits: row.get("n_waits")?,
         created_at: Time(row.get("created_at")?),
         updated_at: Time(row.get("updated_at")?),
-        moved_by: row.get("moved_by")?,
+        moved_by: bare(row, "moved_by")?,
         moved_at: Time(row.get("moved_at")?),
     })
 }

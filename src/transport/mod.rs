@@ -26,10 +26,30 @@ use crate::error::{Error, Result};
 /// # Errors
 /// The system does not give what it is made of.
 pub fn event_loop() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|err| Error::internal("cannot start the event loop").source(err))
+        .map_err(|err| Error::internal("cannot start the event loop").source(err))?;
+    outlive_full_files(&runtime);
+    Ok(runtime)
+}
+
+/// Where a limit is set on the size of files (`ulimit -f`), a write beyond it is an error that can be
+/// told, and not the end of the process.
+fn outlive_full_files(runtime: &tokio::runtime::Runtime) {
+    #[cfg(unix)]
+    {
+        let _in_it = runtime.enter();
+        let kind = rustix::process::Signal::XFSZ.as_raw();
+        // Once it was asked for, the signal does nothing any more, whether or not somebody waits.
+        if let Err(err) =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(kind))
+        {
+            tracing::debug!("files of a limited size end the process: {err}");
+        }
+    }
+    #[cfg(not(unix))]
+    let _no_signals = runtime;
 }
 
 /// SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C.

@@ -13,7 +13,7 @@ pub fn happened<'a>(
 ) -> (String, Option<&'a str>) {
     let task = task.map_or_else(|| "a task".to_owned(), |id| id.to_string());
     if let Some((words, text)) = text::task_event(kind, &task, detail) {
-        return (format!("{actor} {words}"), text);
+        return (sanitize::line(&format!("{actor} {words}")).into_owned(), text);
     }
     let words = match kind {
         "member.joined" => format!("{actor} joined"),
@@ -45,7 +45,8 @@ pub fn happened<'a>(
         // A newer version wrote it.
         other => format!("{actor} {} {}", sanitize::field(other), sanitize::field(detail)),
     };
-    (words, None)
+    // Names and numbers stand bare in it; a table that came from somebody else may hold anything.
+    (sanitize::line(&words).into_owned(), None)
 }
 
 /// Fields, of which each is a line.

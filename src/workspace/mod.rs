@@ -14,7 +14,7 @@ mod reason;
 use std::{
     ffi::OsString,
     fs,
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -35,6 +35,9 @@ use crate::{
 pub const FOLDER: &str = ".agent-comms";
 const TABLE: &str = "comms.db";
 const SEATS: &str = "seats";
+
+/// An index of git for a million files is not larger.
+const INDEX_BYTES: u64 = 128 << 20;
 
 /// How often the folders are made again when somebody deletes them meanwhile.
 const TRIES: u32 = 20;
@@ -162,6 +165,22 @@ impl Workspace {
         };
         let cwd = cwd.to_owned();
         Workspace { table, seats, folder, reason, warnings, checkout, branch, top, cwd }
+    }
+
+    /// Whether something in `.agent-comms` is in git, going by the names in git's index.
+    pub fn is_in_git(&self) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let Some(top) = folder.ancestors().skip(1).find(|dir| dir.join(".git").is_dir()) else {
+            return false;
+        };
+        let below = folder.strip_prefix(top).unwrap_or(folder).to_string_lossy();
+        let name = below.replace(std::path::MAIN_SEPARATOR, "/") + "/";
+        // Names are sorted and whole, but in indexes of version 4, which one has to ask git for.
+        let index = platform::open_to_read(&top.join(".git/index")).and_then(|index| {
+            let mut bytes = Vec::new();
+            index.take(INDEX_BYTES).read_to_end(&mut bytes).map(|_| bytes)
+        });
+        index.is_ok_and(|bytes| memchr::memmem::find(&bytes, name.as_bytes()).is_some())
     }
 
     /// The uppermost folder that [`Workspace::make`] makes.

@@ -435,6 +435,18 @@ fn a_turn_to_write_that_is_kept_is_found() {
     project.is_well();
 }
 
+/// The `.gitignore` in it keeps it out; somebody has put it in all the same.
+#[test]
+fn a_table_in_git_is_found() {
+    let project = Project::new();
+    project.table.ok(&["register", "--as", "ada"]);
+    project.write(".git/HEAD", "ref: refs/heads/main\n");
+    project.write(".git/index", "DIRC src/agent-comms/x .mcp.json");
+    project.is_well();
+    project.write(".git/index", "DIRC .agent-comms/comms.db .mcp.json");
+    project.finds("table", "the table is in git", "run `git rm -r --cached .agent-comms`");
+}
+
 #[test]
 fn a_log_that_only_grows_is_found() {
     let project = Project::new();

@@ -85,6 +85,14 @@ pub(super) fn look(place: &Place<'_>, report: &mut Report) -> (Facts, Option<Che
     facts.judge_choice(place, report);
     facts.judge_disk(place, disk, report);
     judge_turn(place, report);
+    if facts.exists && workspace.is_in_git() {
+        report.wrong(
+            AREA,
+            "the table is in git: whoever can push can write as anybody, as you too, and what is \
+             said here goes with every clone",
+            "run `git rm -r --cached .agent-comms` and commit that",
+        );
+    }
     let checkup = if facts.exists {
         facts.open(place, report)
     } else {

@@ -357,6 +357,7 @@ impl Raw {
         }
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
