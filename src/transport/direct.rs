@@ -3,7 +3,7 @@
 //! all of them, and takes the answer through two queues. A request that is not quite as the protocol
 //! has it is left to rmcp, which says what is wrong.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::PoisonError};
 
 use rmcp::model::{Implementation, JsonObject, RequestId};
 use serde::{
@@ -112,7 +112,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
 
     fn call(&self, line: &[u8]) -> Option<Call> {
         // Before the handshake is over, rmcp answers.
-        let client = self.server.client.get()?.clone();
+        let client = self.server.client.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let Object(Request { jsonrpc, id, method, params }) = serde_json::from_slice(line).ok()?;
         let Object(Params { name, arguments, meta }) = params;
         let is_plain = !meta.keys().any(|key| key.starts_with(OF_THE_PROTOCOL));
