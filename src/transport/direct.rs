@@ -3,10 +3,13 @@
 //! all of them, and takes the answer through two queues. A request that is not quite as the protocol
 //! has it is left to rmcp, which says what is wrong.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::PoisonError};
 
 use rmcp::model::{Implementation, JsonObject, RequestId};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use tokio::io::AsyncWrite;
 use tokio_util::task::TaskTracker;
 
@@ -35,7 +38,7 @@ struct Request<'a> {
     #[serde(borrow)]
     method: Cow<'a, str>,
     #[serde(borrow)]
-    params: Params<'a>,
+    params: Object<Params<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +52,29 @@ struct Params<'a> {
     meta: JsonObject,
 }
 
+/// What is written as an object. serde takes a list for a struct, too: each field in turn.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
 /// A call that can be run here.
 struct Call {
     id: RequestId,
@@ -59,8 +85,9 @@ struct Call {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
-    pub(super) fn new(server: Server, outlet: Outlet<W>) -> Direct<W> {
-        Direct { server, outlet, under_way: TaskTracker::new() }
+    /// What it runs is counted in `under_way`.
+    pub(super) fn new(server: Server, outlet: Outlet<W>, under_way: TaskTracker) -> Direct<W> {
+        Direct { server, outlet, under_way }
     }
 
     /// Runs the call that this line is, if it is one of those; else `false`, and nothing happened.
@@ -85,18 +112,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
 
     fn call(&self, line: &[u8]) -> Option<Call> {
         // Before the handshake is over, rmcp answers.
-        let client = self.server.client.get()?.clone();
-        let Request { jsonrpc, id, method, params } = serde_json::from_slice(line).ok()?;
-        let Params { name, arguments, meta } = params;
+        let client = self.server.client.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let Object(Request { jsonrpc, id, method, params }) = serde_json::from_slice(line).ok()?;
+        let Object(Params { name, arguments, meta }) = params;
         let is_plain = !meta.keys().any(|key| key.starts_with(OF_THE_PROTOCOL));
         let fits = jsonrpc == "2.0" && method == "tools/call" && is_plain;
         let entry = Entry::named(&name).filter(|entry| fits && !Entry::is_hook(entry.name))?;
         Some(Call { id, entry, arguments, meta, client })
-    }
-
-    /// Waits until all calls are answered, when no more will come.
-    pub(super) async fn finish(&self) {
-        self.under_way.close();
-        self.under_way.wait().await;
     }
 }

@@ -210,6 +210,17 @@ impl Ledger {
         }
     }
 
+    /// An answer to what is no request is about to be written.
+    pub(super) fn refusing(&self) {
+        self.state().n_sending += 1;
+    }
+
+    pub(super) fn refused(&self) {
+        let mut state = self.state();
+        state.n_sending = state.n_sending.saturating_sub(1);
+        self.closed.notify_one();
+    }
+
     /// For clients whose replies do not go to stdout.
     #[cfg(feature = "http")]
     pub(super) fn remote() -> Ledger {

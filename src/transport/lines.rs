@@ -24,7 +24,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::Mutex,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{direct::Direct, ledger::Ledger, mcp::Server, surrogates};
 use crate::fault;
@@ -40,6 +40,8 @@ pub(super) struct Lines<R, W> {
     outlet: Outlet<W>,
     /// Has the first look at each line.
     direct: Option<Direct<W>>,
+    /// Answers that rmcp does not know of.
+    under_way: TaskTracker,
     /// Counts the reads.
     ledger: Arc<Ledger>,
     /// Cancelled when the client has closed its end.
@@ -110,6 +112,7 @@ where
                 ledger: Arc::clone(&ledger),
             },
             direct: None,
+            under_way: TaskTracker::new(),
             ledger,
             gone,
             buffer: Vec::with_capacity(READ_BYTES),
@@ -121,7 +124,7 @@ where
 
     /// With calls of the server's tools that go past rmcp.
     pub(super) fn with_direct(mut self, server: Server) -> Self {
-        self.direct = Some(Direct::new(server, self.outlet.clone()));
+        self.direct = Some(Direct::new(server, self.outlet.clone(), self.under_way.clone()));
         self
     }
 
@@ -198,8 +201,15 @@ where
     fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!("refused a message: {}", error.message);
         let line = line(&JsonRpcMessage::error(error, id));
+        let (outlet, ledger) = (self.outlet.clone(), Arc::clone(&self.ledger));
+        ledger.refusing();
         // `receive` may be dropped at any time, and half of a line must not be written.
-        tokio::spawn(self.outlet.clone().write(line));
+        self.under_way.spawn(async move {
+            if let Err(err) = outlet.write(line).await {
+                tracing::debug!("a refusal could not be written: {err}");
+            }
+            ledger.refused();
+        });
     }
 }
 
@@ -222,9 +232,8 @@ where
             self.room().await;
             let Some(n_bytes) = self.line().await else {
                 // rmcp ends with its own calls, and does not know of these.
-                if let Some(direct) = &self.direct {
-                    direct.finish().await;
-                }
+                self.under_way.close();
+                self.under_way.wait().await;
                 return None;
             };
             let parsed = if self.is_skipping {

@@ -6,7 +6,7 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -57,8 +57,8 @@ pub(super) struct Server {
     pub listed: Arc<AtomicBool>,
     /// The client's id of the session, as its last hook told it.
     pub told_session: Arc<Mutex<Option<String>>>,
-    /// Who the client is, from the end of a handshake on.
-    pub client: Arc<OnceLock<Implementation>>,
+    /// Who the client is, from the end of a handshake on; there may be more than one.
+    pub client: Arc<Mutex<Option<Implementation>>>,
 }
 
 impl ServerHandler for Server {
@@ -110,7 +110,8 @@ impl ServerHandler for Server {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Some(info) = context.peer.peer_info() {
-            self.client.get_or_init(|| info.client_info.clone());
+            let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+            *client = Some(info.client_info.clone());
         }
     }
 

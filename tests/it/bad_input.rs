@@ -583,6 +583,9 @@ fn malformed_requests() {
         r#"{"jsonrpc":"2.0","id":1013,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1014,"method":"tools/call","params":{"name":"no_\ud83d","arguments":{}}}"#,
         r#"{"jsonrpc":"2.0","id":1015,"method":"tools/call","params":{"name":"broadcast","arguments":{"content":1e400}}}"#,
+        // As serde takes a struct, too.
+        r#"{"jsonrpc":"2.0","id":1017,"method":"tools/call","params":["broadcast",{"content":"hi"}]}"#,
+        r#"["2.0",1018,"tools/call",{"name":"broadcast","arguments":{"content":"hi"}}]"#,
         &format!(
             r#"{{"jsonrpc":"2.0","id":1016,"method":"tools/call","params":{{"name":{}}}}}"#,
             "[".repeat(150) + &"]".repeat(150)

@@ -52,6 +52,27 @@ fn a_server_is_gone_at_once_whatever_it_does() {
     place.seated("bob");
 }
 
+/// A client that says all at once and ends its side, as a script does: each answer comes.
+#[test]
+fn what_was_asked_last_is_answered() {
+    let place = Place::new();
+    for last in [
+        call(7, "send_message", &json!({"recipient": "human", "content": "hello"})),
+        json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 7, "method": "no/such"}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 7, "method": 3}).to_string(),
+        call(7, "list_members", &json!({"a": 0})).replace(":0}", ":1e400}"),
+    ] {
+        let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
+        bob.write(&last);
+        drop(bob.stdin.take());
+        let mut said = String::new();
+        bob.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(r#""id":7,"#), "{last}: `{said}`");
+        bob.wait_exit();
+    }
+}
+
 /// Also while a call waits for its turn to write.
 #[test]
 fn a_server_in_the_queue_of_writers_is_gone_at_once() {

@@ -327,3 +327,14 @@ fn a_table_that_is_named_by_its_path_has_the_same_seats() {
     let mut other = place.started(&["--name", "ada", "--db-path", &path], &[]);
     assert_eq!(register(&mut other), "ada-2");
 }
+
+/// One server behind a program that passes several clients on: who began last counts, for all calls.
+#[test]
+fn a_second_handshake_counts_for_all_calls() {
+    let place = Place::new();
+    let mut agent = place.started(&[], &[]);
+    agent.initialize("gemini-cli-mcp-client");
+    // Once this is answered, the handshake is over.
+    agent.request("ping", json!({}));
+    assert_eq!(register(&mut agent), "gemini-1");
+}

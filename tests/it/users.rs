@@ -700,6 +700,28 @@ fn a_client_that_reads_late_gets_all_and_costs_little() {
     assert_eq!(answers.filter(|line| line.as_ref().unwrap().contains("register")).count(), N);
 }
 
+/// What is refused is answered, too, and its answers are not kept without end either.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_writes_nonsense_and_does_not_read_costs_little() {
+    const N: usize = 150_000;
+    for nonsense in ["[]\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":3}\n"] {
+        let place = Place::new();
+        let mut raw = Raw::start(place.command(&["serve"]), Wire::Pipes);
+        raw.write(&handshake());
+        assert!(raw.line().contains("protocolVersion"));
+        raw.write(&nonsense.repeat(N));
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(1) {
+            let kib = memory(raw.pid());
+            assert!(kib < 60 * 1024, "{nonsense}: {kib} KiB");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let answers = BufReader::new(raw.stdout.take().unwrap()).lines().take(N);
+        assert_eq!(answers.filter(|line| line.as_ref().unwrap().contains("-32600")).count(), N);
+    }
+}
+
 /// It ends its side and never read a thing.
 #[test]
 fn a_client_that_goes_without_reading_is_seen_to_go() {
