@@ -6,9 +6,10 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
-//! quick       calls of tools there, past rmcp
+//! quick       plain calls, past rmcp
 //! pass        what lets a client in, until it is revoked
 //! wire        a connection, and whether it breaks
+//! stream      what streams have in common
 //! sse         `/sse` and `/messages`: for clients that know only that
 //! ```
 
@@ -19,6 +20,7 @@ mod pass;
 mod presence;
 mod quick;
 mod sse;
+mod stream;
 mod streamable;
 mod wire;
 
