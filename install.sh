@@ -114,7 +114,7 @@ uninstall() {
     say "$outcome"
     say 'left alone, since they belong to your projects:'
     say '  the tables, one folder .agent-comms in each project'
-    say '  what `team-table init` wrote into .mcp.json and .codex/config.toml'
+    say '  what `team-table init` wrote into files such as .mcp.json and .codex/config.toml'
     built=${CARGO_TARGET_DIR:-$here/target}/release/team-table
     if [ -x "$built" ]; then built=$(quoted "$built"); else built='team-table (installed again)'; fi
     say "To take those entries out of a project, run there: $built init --remove"

@@ -315,7 +315,7 @@ fn completions(matches: &ArgMatches) -> Result<u8> {
     Ok(0)
 }
 
-/// What `TEAM_TABLE_LOG` asks for goes to stderr; rmcp stays at `warn`, since it logs bodies.
+/// What `TEAM_TABLE_LOG` asks for goes to stderr; of rmcp errors alone, since it logs bodies.
 fn start_log(config: &Config) -> Result<()> {
     use tracing_subscriber::{
         filter::{LevelFilter, Targets},

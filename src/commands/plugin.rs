@@ -66,10 +66,12 @@ struct Part {
 /// A folder that is somebody else's, or that cannot be written to.
 pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
     let Some(package) = Package::named(&args.client) else {
-        return Err(Error::usage(format!("no package for a client named `{}`", args.client)));
+        let known: Vec<&str> = PACKAGES.iter().map(|package| package.client).collect();
+        return Err(Error::usage(format!("no package for a client named `{}`", args.client))
+            .hint(format!("there are: {}", known.join(", "))));
     };
     if args.folder.as_os_str().is_empty() {
-        return Err(Error::usage("the folder has no name"));
+        return Err(Error::usage("the folder has no name").hint(NEW));
     }
     // Without the `.` in `./package`, which would be shown.
     let folder: PathBuf = cx.cwd.join(&args.folder).components().collect();
@@ -87,6 +89,8 @@ pub fn run(args: &Args, cx: &mut Setup<'_>) -> Result<()> {
     cx.talk.write_all(told.as_bytes()).and_then(|()| cx.talk.flush()).map_err(failed)
 }
 
+const NEW: &str = "name a folder that is not there yet; each client's package has one of its own";
+
 /// What is at the place of the package.
 enum Found {
     Nothing,
@@ -99,17 +103,20 @@ fn look(folder: &Path, package: &Package) -> Result<Found> {
     let mut entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(_) if folder.exists() && !folder.is_dir() => {
-            return Err(Error::refused(format!("`{shown}` is no folder")));
+            return Err(Error::refused(format!("`{shown}` is no folder")).hint(NEW));
         }
         Err(err) if is_absence(&err) => {
             if fs::symlink_metadata(folder).is_ok() {
-                return Err(Error::refused(format!("`{shown}` is a link that leads nowhere")));
+                return Err(
+                    Error::refused(format!("`{shown}` is a link that leads nowhere")).hint(NEW)
+                );
             }
             return match folder.parent().filter(|parent| !parent.is_dir()) {
                 Some(parent) => Err(Error::refused(format!(
                     "there is no folder `{}` to make `{shown}` in",
                     parent.display()
-                ))),
+                ))
+                .hint("make that one first, or name another place")),
                 None => Ok(Found::Nothing),
             };
         }
@@ -131,7 +138,7 @@ fn look(folder: &Path, package: &Package) -> Result<Found> {
         "`{shown}` is not empty, and is no package of team-table for {}",
         package.client
     ))
-    .hint("name a folder that is not there yet; each client's package has one of its own"))
+    .hint(NEW))
 }
 
 /// Also where a file stands in the place of a folder above it.

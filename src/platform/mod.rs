@@ -340,23 +340,6 @@ pub fn network_disk(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// As many open files as the system gives this user: each session of a server has some.
-pub fn raise_file_limit() {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        const ENOUGH: u64 = 65_536;
-        let now = getrlimit(Resource::Nofile);
-        let wanted = now.maximum.map_or(ENOUGH, |most| most.min(ENOUGH));
-        if now.current.is_some_and(|current| current < wanted) {
-            let raised = Rlimit { current: Some(wanted), maximum: now.maximum };
-            if let Err(err) = setrlimit(Resource::Nofile, raised) {
-                tracing::debug!("the limit of open files stays: {err}");
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;

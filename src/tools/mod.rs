@@ -199,7 +199,7 @@ type Run = dyn Fn(&mut Cx<'_>) -> Result<Reply> + Send + Sync;
 
 impl Job {
     /// A call whose parameters were wrong: it seats the caller like any other, and fails.
-    pub fn refusing(entry: &'static Entry, err: &Error) -> Job {
+    fn refusing(entry: &'static Entry, err: &Error) -> Job {
         let (kind, message) = (err.kind(), err.to_string());
         let hint = err.hint_text().map(str::to_owned);
         let run = move |_: &mut Cx<'_>| {
@@ -285,6 +285,11 @@ impl Entry {
     /// Unknown, missing and wrong parameters, naming the right ones.
     pub fn job(&'static self, arguments: Map<String, Value>) -> Result<Job> {
         (self.parse_json)(self, Value::Object(schema::check(self, arguments)?))
+    }
+
+    /// As [`Entry::job`], for an agent's call: one whose parameters are wrong is refused when it runs.
+    pub fn job_or_refusal(&'static self, arguments: Map<String, Value>) -> Job {
+        self.job(arguments).unwrap_or_else(|err| Job::refusing(self, &err))
     }
 
     /// A call from the command line.

@@ -1,11 +1,8 @@
-//! Calls of tools that do not wait, on stdin and stdout, past rmcp: nearly all that agents send is
-//! such a call, and rmcp tries each of its kinds of request on it, makes a task that is as large as
-//! all of them, and takes the answer through two queues. A request that is not quite as the protocol
-//! has it is left to rmcp, which says what is wrong.
+//! Plain calls on stdin and stdout, past rmcp.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::PoisonError};
 
-use rmcp::model::{Implementation, JsonObject, RequestId};
+use rmcp::model::{Implementation, RequestId};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
@@ -15,9 +12,9 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     lines::Outlet,
-    mcp::{self, Server},
+    mcp::Server,
+    plain::{Params, Plain},
 };
-use crate::tools::{Entry, Job};
 
 /// What is reserved for the protocol in `_meta`: such a request tells more than a call.
 const OF_THE_PROTOCOL: &str = "io.modelcontextprotocol/";
@@ -39,17 +36,6 @@ struct Request<'a> {
     method: Cow<'a, str>,
     #[serde(borrow)]
     params: Object<Params<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default)]
-    arguments: JsonObject,
-    #[serde(default, rename = "_meta")]
-    meta: JsonObject,
 }
 
 /// What is written as an object. serde takes a list for a struct, too: each field in turn.
@@ -75,15 +61,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A call that can be run here.
-struct Call {
-    id: RequestId,
-    entry: &'static Entry,
-    arguments: JsonObject,
-    meta: JsonObject,
-    client: Implementation,
-}
-
 impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
     /// What it runs is counted in `under_way`.
     pub(super) fn new(server: Server, outlet: Outlet<W>, under_way: TaskTracker) -> Direct<W> {
@@ -92,32 +69,27 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
 
     /// Runs the call that this line is, if it is one of those; else `false`, and nothing happened.
     pub(super) fn takes(&self, line: &[u8]) -> bool {
-        let Some(call) = self.call(line) else { return false };
-        let entry = call.entry;
-        let job = entry.job(call.arguments).unwrap_or_else(|err| Job::refusing(entry, &err));
-        if job.waits.is_some() {
-            return false;
-        }
+        let Some((call, client)) = self.call(line) else { return false };
         // Before it is known to have arrived, nobody can cancel it.
         self.server.ledger.requested(&call.id);
-        let agent = self.server.agent_of(Some(call.client), &call.meta);
-        let (server, outlet, id) = (self.server.clone(), self.outlet.clone(), call.id);
+        let agent = self.server.agent_of(Some(client), &call.meta);
+        let (server, outlet, id) = (self.server.clone(), self.outlet.clone(), call.id.clone());
         self.under_way.spawn(async move {
-            let answer = server.at_once(&job, &id, &agent).await;
-            let line = mcp::reply(id.clone(), mcp::told(entry, answer), None);
+            let line = call.run(&server, &id, &agent, None).await;
             outlet.answer(&id, line).await;
         });
         true
     }
 
-    fn call(&self, line: &[u8]) -> Option<Call> {
+    /// The call, and who the client is.
+    fn call(&self, line: &[u8]) -> Option<(Plain, Implementation)> {
         // Before the handshake is over, rmcp answers.
         let client = self.server.client.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let Object(Request { jsonrpc, id, method, params }) = serde_json::from_slice(line).ok()?;
-        let Object(Params { name, arguments, meta }) = params;
-        let is_plain = !meta.keys().any(|key| key.starts_with(OF_THE_PROTOCOL));
-        let fits = jsonrpc == "2.0" && method == "tools/call" && is_plain;
-        let entry = Entry::named(&name).filter(|entry| fits && !Entry::is_hook(entry.name))?;
-        Some(Call { id, entry, arguments, meta, client })
+        let Object(params) = params;
+        if params.meta.keys().any(|key| key.starts_with(OF_THE_PROTOCOL)) {
+            return None;
+        }
+        Some((Plain::of(&jsonrpc, &method, id, params)?, client))
     }
 }

@@ -274,7 +274,7 @@ pub(super) enum Parsed {
     Refused(Option<RequestId>, ErrorData),
 }
 
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", test))]
 pub(super) fn parse(line: &[u8]) -> Parsed {
     parse_unless(line, |_| false)
 }

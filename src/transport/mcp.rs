@@ -101,9 +101,7 @@ impl ServerHandler for Server {
         let Some(entry) = Entry::named(&request.name) else {
             return Err(ErrorData::invalid_params(unknown_tool(&request.name), None));
         };
-        let job = entry
-            .job(request.arguments.unwrap_or_default())
-            .unwrap_or_else(|err| Job::refusing(entry, &err));
+        let job = entry.job_or_refusal(request.arguments.unwrap_or_default());
         let answer = self.answer(&job, &context).await;
         told(entry, answer).map(|told| result(told).into())
     }

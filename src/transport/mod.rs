@@ -12,6 +12,7 @@ mod ledger;
 mod lines;
 pub mod mcp;
 mod nudge;
+mod plain;
 pub mod queue;
 pub mod stdio;
 mod surrogates;

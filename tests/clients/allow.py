@@ -1,7 +1,7 @@
 """Whether the tools run without asking: `init --with allow`, with the real Claude Code."""
 
 from cases import REFUSED, case
-from drive import Session, Stage, expect, me
+from drive import QUIET_CLAUDE, Session, Stage, expect, me
 from scripted_model import ScriptedModel, Step, call, say
 
 
@@ -19,9 +19,6 @@ def claude_asks_nobody_where_the_tools_are_allowed(stage: Stage) -> None:
 def _claude(stage: Stage, *steps: Step) -> Session:
     """As `Stage.claude`, but that nothing is allowed on the command line."""
     model = ScriptedModel(list(steps))
-    env = {
-        "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "not-a-key", "DISABLE_AUTOUPDATER": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    }
+    env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "not-a-key", **QUIET_CLAUDE}
     command = [str(stage.clients["claude"]), "-p", "go", "--permission-mode", "default"]
     return stage._start("claude", command, env, None, model)

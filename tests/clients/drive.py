@@ -16,6 +16,8 @@ from typing import Any
 from scripted_model import PATIENCE, SERVER, ScriptedModel, Step
 
 TIMEOUT = PATIENCE + 50  # seconds for one session of a client
+# Claude Code talks to nobody but its model.
+QUIET_CLAUDE = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 
 class Failure(Exception):
@@ -170,10 +172,7 @@ class Stage:
     def claude(self, *steps: Step, cwd: Path | None = None, args: tuple[str, ...] = ()) -> Session:
         """With `-p` Claude Code asks neither for trust in the folder nor for the server; only for the tools."""
         model = ScriptedModel(list(steps))
-        env = {
-            "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "not-a-key", "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }
+        env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "not-a-key", **QUIET_CLAUDE}
         allowed = f"mcp__{SERVER}__*" + "".join(f",{step.name}" for step in steps if step.kind == "own")
         command = [str(self.clients["claude"]), "-p", "go", "--allowedTools", allowed, *args]
         return self._start("claude", command, env, cwd, model)
@@ -191,10 +190,7 @@ class Stage:
         """As a person has it open, who trusts the folder and the server, and has typed nothing yet."""
         self.trust_in_claude()
         model = ScriptedModel(list(steps))
-        env = {
-            "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_AUTH_TOKEN": "not-a-token", "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }
+        env = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_AUTH_TOKEN": "not-a-token", **QUIET_CLAUDE}
         command = [str(self.clients["claude"]), "--permission-mode", "default", "--allowedTools", f"mcp__{SERVER}__*"]
         session = self._in_terminal("claude", command, env, model)
         session.until("a prompt", lambda: "for shortcuts" in session.screen())

@@ -12,27 +12,18 @@ from pathlib import Path
 
 from cases import HERE, case
 from drive import Session, Stage, expect, me, sender, sent
-from scripted_model import SERVER, call, say
+from scripted_model import call, say
 from served import Served
 
 QUESTION, ANSWER = "Which port is free?", "8742 is."
 VARIABLE = "ADA_TOKEN"  # where the clients find the token of `ada`
 
 
-def claude_file(project: Path, transport: str, url: str, variable: str | None = None) -> None:
-    """What has to be in the file of Claude Code so that it comes over the network: `transport` is http or sse."""
-    entry: dict = {"type": transport, "url": url}
-    if variable:
-        entry["headers"] = {"Authorization": f"Bearer ${{{variable}}}"}
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {SERVER: entry}}))
-
-
-def codex_file(project: Path, url: str, variable: str | None = None) -> None:
-    """The same for Codex."""
-    lines = [f"[mcp_servers.{SERVER}]", f'url = "{url}"']
-    if variable:
-        lines.append(f'bearer_token_env_var = "{variable}"')
-    (project / ".codex" / "config.toml").write_text("\n".join(lines) + "\n")
+def lead(stage: Stage, client: str, url: str, variable: str | None = None) -> None:
+    """The client's file leads to the server instead of starting one, as `init` writes it."""
+    token = ["--token-env", variable] if variable else []
+    stage.run(stage.bin, "init", "--yes", "--client", client, "--url", url, *token)
+    stage.said.pop()
 
 
 # Claude Code and Codex
@@ -41,21 +32,21 @@ def codex_file(project: Path, url: str, variable: str | None = None) -> None:
 @case("claude")
 def claude_over_http(stage: Stage) -> None:
     with _served(stage, "streamable-http", token=True) as url:
-        claude_file(stage.project, "http", url, VARIABLE)
+        lead(stage, "claude", url, VARIABLE)
         _asks(stage, stage.claude)
 
 
 @case("claude")
 def claude_over_sse(stage: Stage) -> None:
     with _served(stage, "sse", token=False) as url:
-        claude_file(stage.project, "sse", url)
+        lead(stage, "claude", url)
         _asks(stage, stage.claude)
 
 
 @case("codex")
 def codex_over_http(stage: Stage) -> None:
     with _served(stage, "streamable-http", token=True) as url:
-        codex_file(stage.project, url, VARIABLE)
+        lead(stage, "codex", url, VARIABLE)
         _asks(stage, stage.codex)
 
 
@@ -64,8 +55,8 @@ def claude_and_codex_over_http_share_a_table(stage: Stage) -> None:
     """Without tokens. Claude Code has no session in which it could be named, so its name is in the address."""
     question, answer = "Is the build green?", "It is."
     with Served(stage.bin, stage.project, stage.env, "streamable-http") as served:
-        claude_file(stage.project, "http", f"{served.url}?name=reviewer")
-        codex_file(stage.project, served.url)
+        lead(stage, "claude", f"{served.url}?name=reviewer")
+        lead(stage, "codex", served.url)
         codex = stage.codex(
             call("register"),
             call("get_messages", after=lambda: claude.done(0)),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     agent::Agent,
-    faults::{Place, eventually, failed, finish, name_in, ok, write},
+    faults::{Place, eventually, failed, finish, name_in, ok, until_someone_waits, write},
 };
 
 /// A place with two sessions of which one writes to the other.
@@ -346,15 +346,26 @@ fn a_hook_does_not_wait_for_the_end_of_stdin() {
 
 // --- Waking who is idle
 
-#[test]
-fn a_waiting_process_ends_with_new_mail() {
-    let place = Place::new();
+/// A session of Claude Code that sits there.
+fn claude(place: &Place) -> Agent {
     let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", "s1")]);
     claude.initialize("claude-code");
     ok(claude.call("register", json!({})));
-    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
+    claude
+}
+
+/// What it says to its hooks at the end of a turn.
+fn said_at_stop() -> Value {
+    json!({"session_id": "s1", "hook_event_name": "Stop"})
+}
+
+#[test]
+fn a_waiting_process_ends_with_new_mail() {
+    let place = Place::new();
+    let mut claude = claude(&place);
+    let said = said_at_stop();
     let waiting = run_hook(&place, "wake", &said);
-    std::thread::sleep(Duration::from_millis(1_500));
+    until_someone_waits(&place, "claude-1");
     // One process per session is enough, and neither is in a writer's way.
     let held = place.open();
     held.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -374,7 +385,7 @@ fn a_waiting_process_ends_with_new_mail() {
     assert!(done.stdout.is_empty());
     // It waits for what comes next, and not for what it told of; and it ends with its session.
     let waiting = run_hook(&place, "wake", &said);
-    std::thread::sleep(Duration::from_millis(1_500));
+    until_someone_waits(&place, "claude-1");
     claude.close_stdin();
     claude.wait_exit(super::PATIENCE);
     let done = waiting.wait_with_output().unwrap();
@@ -388,8 +399,7 @@ fn nobody_waits_beside_a_session_that_sits_nowhere() {
     let place = Place::new();
     place.ok(&["send", "--as", "ada", "human", "the table is there"]);
     let begin = Instant::now();
-    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
-    let done = run_hook(&place, "wake", &said).wait_with_output().unwrap();
+    let done = run_hook(&place, "wake", &said_at_stop()).wait_with_output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     assert!(begin.elapsed() > Duration::from_secs(5), "it may sit down a moment later");
     assert_eq!(log(&place), "");
@@ -398,20 +408,19 @@ fn nobody_waits_beside_a_session_that_sits_nowhere() {
 /// A session that is at work hears of new mail by its hooks; nobody wakes it for that.
 #[test]
 fn a_waiting_process_leaves_to_hooks_what_they_tell() {
-    let mut room = Room::new();
-    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
-    room.hook("PostToolUse");
-    let mut waiting = run_hook(&room.place, "wake", &said);
-    std::thread::sleep(Duration::from_millis(1_300));
-    room.write();
-    assert!(context(&room.hook("PostToolUse")).contains("1 unread message"));
+    let place = Place::new();
+    let (mut ada, mut claude) = (place.seated("ada"), claude(&place));
+    let mut waiting = run_hook(&place, "wake", &said_at_stop());
+    until_someone_waits(&place, "claude-1");
+    ok(ada.call("send_message", json!({"recipient": "claude-1", "content": "hello"})));
+    let told = hook(&mut claude, json!({"event": "PostToolUse", "session_id": "s1"}));
+    assert!(context(&told).contains("1 unread message"), "{told}");
     std::thread::sleep(Duration::from_millis(2_500));
     assert!(waiting.try_wait().unwrap().is_none(), "it woke the session");
     waiting.kill().unwrap();
     waiting.wait().unwrap();
 }
 
-#[cfg(unix)]
 #[test]
 fn an_idle_codex_is_woken_by_its_own_server() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -438,10 +447,7 @@ fn an_idle_codex_is_woken_by_its_own_server() {
     let id = place.send("ada", "codex-1", "hello");
     place.send("ada", "codex-2", "hello");
     let said = || fs::read_to_string(&told).unwrap_or_default();
-    let begin = Instant::now();
-    while said().is_empty() && begin.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    eventually("codex is called", || said().lines().count() >= 5);
     let words: Vec<String> = said().lines().map(str::to_owned).collect();
     let [queue, flag, thread, message, text] = words.as_slice() else { panic!("{words:?}") };
     assert_eq!([queue, flag, thread, message], ["queue", "--thread", "t1", "--message"]);
@@ -601,7 +607,6 @@ fn a_hook_that_gives_up_forgets_nothing_that_was_read() {
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn a_log_that_is_no_file_stops_nobody() {
     let mut room = Room::new();
@@ -618,7 +623,6 @@ fn a_log_that_is_no_file_stops_nobody() {
 }
 
 /// An agent that another one started in its shell has a client of its own, which is nearer.
-#[cfg(unix)]
 #[test]
 fn a_command_is_the_hook_of_the_nearest_client() {
     let place = Place::new();
@@ -643,12 +647,9 @@ fn a_command_is_the_hook_of_the_nearest_client() {
 #[test]
 fn a_waiting_process_makes_no_table() {
     let place = Place::new();
-    let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", "s1")]);
-    claude.initialize("claude-code");
-    ok(claude.call("register", json!({})));
-    let said = json!({"session_id": "s1", "hook_event_name": "Stop"});
-    let waiting = run_hook(&place, "wake", &said);
-    std::thread::sleep(Duration::from_millis(1_500));
+    let _claude = claude(&place);
+    let waiting = run_hook(&place, "wake", &said_at_stop());
+    until_someone_waits(&place, "claude-1");
     fs::remove_dir_all(place.comms()).unwrap();
     let done = waiting.wait_with_output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
@@ -660,7 +661,7 @@ fn a_waiting_process_makes_no_table() {
 fn a_waiting_process_without_a_session_ends() {
     let place = Place::new();
     place.send("ada", "human", "hello");
-    let waiting = run_hook(&place, "wake", &json!({"session_id": "s1", "hook_event_name": "Stop"}));
+    let waiting = run_hook(&place, "wake", &said_at_stop());
     let begin = Instant::now();
     let done = waiting.wait_with_output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
@@ -668,7 +669,6 @@ fn a_waiting_process_without_a_session_ends() {
 }
 
 /// What `codex` leaves running may hold its stderr, and it may say a lot.
-#[cfg(unix)]
 #[test]
 fn what_codex_says_last_is_noted_when_it_ends() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -687,10 +687,10 @@ fn what_codex_says_last_is_noted_when_it_ends() {
     let id = agent.post("tools/call", json!({"name": "register", "arguments": {}, "_meta": meta}));
     ok(agent.wait(id, super::PATIENCE));
     place.send("ada", "codex-1", "hello");
+    // Before what it left running ends.
     let begin = Instant::now();
-    while log(&place).is_empty() && begin.elapsed() < Duration::from_secs(15) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    eventually("a line in the log", || !log(&place).is_empty());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     let said = log(&place);
     assert!(
         said.contains("codex queue: `codex queue` ended with exit status: 3: no such thread"),

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Table,
+    Table, faults,
     http::{Server, call, initialize, meta},
 };
 
@@ -20,20 +20,12 @@ const SENDERS: u64 = 8;
 /// Who says nothing for so long is told that nothing more comes.
 const PATIENCE: Duration = Duration::from_millis(60);
 
-/// Small and the same everywhere: SplitMix64.
-struct Dice(u64);
+/// Thrown to choose among things.
+struct Dice(faults::Dice);
 
 impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.roll() % u64::try_from(n.max(1)).unwrap()).unwrap()
+        usize::try_from(self.0.below(u64::try_from(n.max(1)).unwrap())).unwrap()
     }
 
     fn one_in(&mut self, n: usize) -> bool {
@@ -382,7 +374,7 @@ fn fuzz(server: &Server, right: &[Request], seed: u64) {
     thread::scope(|scope| {
         for sender in 0..SENDERS {
             scope.spawn(move || {
-                let mut dice = Dice(seed * SENDERS + sender);
+                let mut dice = Dice(faults::Dice::new(seed * SENDERS + sender));
                 for n in 0..each {
                     let request = mutated(&mut dice, right);
                     let mut bytes = request.bytes(server.address, &mut dice);

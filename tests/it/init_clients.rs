@@ -62,9 +62,9 @@ fn two_clients_with_one_file_have_one_entry() {
     assert_eq!(files(&desk), [".mcp.json"]);
     assert_eq!(desk.text(".mcp.json").matches("team-table\": {").count(), 1);
     assert!(printed.unwrapped().contains("Copilot CLI: start `copilot`"), "{}", printed.talk);
-    assert!(
-        printed.unwrapped().contains("commit `.mcp.json`,") || !printed.talk.contains("commit")
-    );
+    write(&desk.at(".git/HEAD"), "");
+    let printed = desk.run(&both).unwrap();
+    assert!(printed.unwrapped().contains("commit `.mcp.json`, so"), "{}", printed.talk);
 
     // Its own file is used only where the shared one is not written anyway.
     let desk = Desk::with(".github/mcp.json", "{}\n");

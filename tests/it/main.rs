@@ -32,8 +32,10 @@ mod disk;
 mod doctor;
 // Arbitrary arguments into every tool.
 mod fuzz;
-// Over the network.
+// What clients' hooks are told, and waking who is idle.
+#[cfg(unix)]
 mod hooks;
+// Over the network.
 #[cfg(all(unix, feature = "http"))]
 mod http;
 // Clients over the network that mean harm, and servers that end under their clients.

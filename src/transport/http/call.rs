@@ -7,8 +7,8 @@
 //! Two things cannot be known. A reply is written when the system has taken it, which is not when
 //! the client has it. Where the connection is then found broken, the mail is unread again, as one
 //! that may have been seen; but a client that loses the network in between and asks something else
-//! over another connection before that does not see it again. And where a client has several requests under way, one that was
-//! sent before the reply was read may arrive behind it.
+//! over another connection before that does not see it again. And where a client has several
+//! requests under way, one that was sent before the reply was read may arrive behind it.
 
 use std::{
     pin::Pin,

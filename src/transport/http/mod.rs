@@ -6,9 +6,10 @@
 //! presence    the desks that this process has, for members and for sessions
 //! call        one request, from its arrival until its reply was written
 //! streamable  `/mcp`: sessions, and the stateless requests of 2026-07-28
-//! quick       calls of tools there, past rmcp
+//! quick       plain calls, past rmcp
 //! pass        what lets a client in, until it is revoked
 //! wire        a connection, and whether it breaks
+//! stream      what streams have in common
 //! sse         `/sse` and `/messages`: for clients that know only that
 //! ```
 
@@ -19,6 +20,7 @@ mod pass;
 mod presence;
 mod quick;
 mod sse;
+mod stream;
 mod streamable;
 mod wire;
 
@@ -79,6 +81,8 @@ pub struct Listening {
 
 /// More than 1,000 sessions need, each with a stream of its own.
 const CONNECTIONS: usize = 4_000;
+/// A session has a connection, a seat, a bell and a look at the table.
+const FILES: u64 = 65_536;
 /// An idle connection is kept longer than clients keep one (90 s, reqwest and Go), so that none is
 /// closed under a request; and a request's head may take so long.
 const HEAD_TIME: Duration = Duration::from_secs(120);
@@ -134,8 +138,7 @@ pub fn serve(
     config: &Config,
     say: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    // A session has a connection, a seat and a look at the table.
-    platform::allow_files(8_192);
+    platform::allow_files(FILES);
     let runtime = event_loop()?;
     let served = runtime.block_on(run(listening, workspace, config, say));
     // A thread may still wait for its turn to write: never join it.
@@ -166,7 +169,6 @@ async fn run(
         return Err(without_tokens(&listening));
     }
     let (listener, address) = bind(&listening, &addresses).await?;
-    platform::raise_file_limit();
 
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     let first_delay = config.hurried(auth::FIRST_DELAY);

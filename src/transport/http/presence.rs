@@ -33,6 +33,7 @@ use super::{
 use crate::{
     config::Config,
     domain::name::MemberName,
+    error::{Error, Result},
     tools::{Agent, Desk, SharedStore, Who},
     view::text::Front,
     workspace::Workspace,
@@ -401,4 +402,12 @@ impl Drop for Presence {
             tends.abort();
         }
     }
+}
+
+/// An id that nobody can guess.
+pub(super) fn new_id() -> Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|err| Error::internal("the system gives no random bytes").source(err))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }

@@ -1,16 +1,19 @@
-//! Calls of tools that do not wait, past rmcp: a call of a tool is nearly all that agents send, and
-//! rmcp makes a service and a task for each, and tries each of its kinds of request on the body. A
-//! request that is not quite as the protocol has it is left to rmcp, which says what is wrong.
+//! Plain calls at `/mcp` and `/messages`, past rmcp: what has to be right around them.
 
 use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use rmcp::model::{Implementation, JsonObject, RequestId};
+use rmcp::model::{Implementation, JsonObject};
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{super::mcp, call::Call, guard::refuse, streamable::Envelope};
-use crate::tools::{Agent, Entry, Job};
+use super::{
+    super::plain::{Params, Plain},
+    call::Call,
+    guard::refuse,
+    streamable::Envelope,
+};
 
 /// The revision whose requests have no session,
 const STATELESS: &str = "2026-07-28";
@@ -23,50 +26,34 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// A call that can be run here.
 pub(super) struct Quick {
-    id: RequestId,
-    job: Job,
-    meta: JsonObject,
+    call: Plain,
     is_stateless: bool,
 }
 
 impl Quick {
     /// The call that a request is, if it is one of those; `is_stateless`: it has no session.
     pub(super) fn of(message: &Envelope, headers: &HeaderMap, is_stateless: bool) -> Option<Quick> {
-        let Value::Object(params) = &message.params else { return None };
-        let object = |key: &str| match params.get(key) {
-            Some(Value::Object(object)) => Some(Some(object)),
-            None => Some(None),
-            Some(_) => None,
+        let params = Params::deserialize(&message.params).ok()?;
+        let fits = if is_stateless {
+            fits_alone(headers, &params.name, &params.meta)
+        } else {
+            fits(headers, &params.meta)
         };
-        let name = params.get("name")?.as_str()?;
-        let (arguments, meta) = (object("arguments")?, object("_meta")?);
-        let has_more = params.keys().any(|key| !["name", "arguments", "_meta"].contains(&&**key));
-        if message.jsonrpc != "2.0" || message.method != "tools/call" || has_more {
+        if !fits || !accepts(headers) {
             return None;
         }
-        let meta = meta.cloned().unwrap_or_default();
-        let fits =
-            if is_stateless { fits_alone(headers, name, &meta) } else { fits(headers, &meta) };
-        if !fits || !accepts(headers) || Entry::is_hook(name) {
-            return None;
-        }
-        let entry = Entry::named(name)?;
-        let arguments = arguments.cloned().unwrap_or_default();
-        let job = entry.job(arguments).unwrap_or_else(|err| Job::refusing(entry, &err));
-        let id = message.id.clone()?;
-        job.waits.is_none().then_some(Quick { id, job, meta, is_stateless })
+        let call = Plain::of(&message.jsonrpc, &message.method, message.id.clone()?, params)?;
+        Some(Quick { call, is_stateless })
     }
 
     /// Runs it at the desk of `call`. `client` is what its session told of itself.
     pub(super) async fn run(self, call: &Call, client: Option<Implementation>) -> Response {
-        let Quick { id, job, meta, is_stateless } = self;
+        let Quick { call: plain, is_stateless } = self;
         let server = call.server();
-        let by_request = || serde_json::from_value(meta.get(CLIENT)?.clone()).ok();
-        let agent: Agent = server.agent_of(client.or_else(by_request), &meta);
-        let answer = server.at_once(&job, call.ticket(), &agent).await;
-        let told = mcp::told(job.entry, answer);
-        let body = mcp::reply(id, told, is_stateless.then_some("complete"));
-        match body {
+        let by_request = || serde_json::from_value(plain.meta.get(CLIENT)?.clone()).ok();
+        let agent = server.agent_of(client.or_else(by_request), &plain.meta);
+        let result_type = is_stateless.then_some("complete");
+        match plain.run(server, call.ticket(), &agent, result_type).await {
             Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
             Err(err) => refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
         }

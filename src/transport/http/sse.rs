@@ -30,28 +30,19 @@ use super::{
     auth::{self, Caller},
     call::{Call, Whose},
     guard::refuse,
-    presence::{Open, Session},
+    presence::{Open, Session, new_id},
+    stream::{EVENT_STREAM, PING, PING_EVERY},
     streamable::{self, Envelope, Mcp, full, read, unreadable},
 };
-use crate::error::{Error, Result};
 
 const JSON: &str = "application/json";
 /// What a client has to take where replies come with their requests.
 const BOTH: &str = "application/json, text/event-stream";
-/// A comment in the stream, so that no proxy takes it for dead, and so that we see if it is.
-pub(super) const PING_EVERY: Duration = Duration::from_secs(15);
 /// Messages on their way, in either direction, and requests without a reply: a client that takes no
 /// replies cannot fill the memory with them.
 const WAITING: usize = 64;
 /// Between two looks at whether the client takes its replies.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-
-/// The headers of a stream: nobody on the way may keep it, or wait for more of it.
-pub(super) const EVENT_STREAM: [(&str, &str); 3] = [
-    ("content-type", "text/event-stream"),
-    ("cache-control", "no-store"),
-    ("x-accel-buffering", "no"),
-];
 
 /// The streams that are open.
 #[derive(Clone)]
@@ -211,7 +202,7 @@ impl HttpBody for Events {
             Poll::Pending => {}
         }
         ready!(self.ping.poll_tick(context));
-        data(b": here\n\n".to_vec())
+        data(PING.into())
     }
 }
 
@@ -227,12 +218,4 @@ impl Drop for End {
         // Whose replies nobody reads any more, ends, too.
         self.streams.mcp.net.registry.end(&self.id);
     }
-}
-
-/// An id that nobody can guess.
-pub(super) fn new_id() -> Result<String> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|err| Error::internal("the system gives no random bytes").source(err))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }

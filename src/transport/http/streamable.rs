@@ -41,9 +41,9 @@ use super::{
     auth::{self, Caller},
     call::{Call, Reply, Whose},
     guard::refuse,
-    presence::{Open, Presence, Registry, Session},
+    presence::{Open, Presence, Registry, Session, new_id},
     quick::Quick,
-    sse::{EVENT_STREAM, PING_EVERY, new_id},
+    stream::{EVENT_STREAM, PING, PING_EVERY},
     wire::Line,
 };
 use crate::error::Error;
@@ -327,7 +327,7 @@ fn stream(request: &Request, open: Open) -> Response {
     }
     let pings = stream::unfold((open, Duration::ZERO), |(open, pause)| async move {
         open.session().gone.run_until_cancelled(sleep(pause)).await?;
-        Some((Ok::<_, Infallible>(": here\n\n"), (open, PING_EVERY)))
+        Some((Ok::<_, Infallible>(PING), (open, PING_EVERY)))
     });
     (EVENT_STREAM, Body::from_stream(pings)).into_response()
 }

@@ -8,7 +8,7 @@ use team_table::{
     domain::name::{self, MemberName},
     error::Result,
     store::Handing,
-    tools::{Agent, Answer, Desk, Entry, Job, Who},
+    tools::{Agent, Answer, Desk, Entry, Who},
     transport::{queue::Queue, wake},
     view::text::Front,
     workspace::Workspace,
@@ -69,7 +69,7 @@ impl InProcess {
         entry: &'static Entry,
         arguments: Map<String, Value>,
     ) -> Result<Answer> {
-        let job = entry.job(arguments).unwrap_or_else(|err| Job::refusing(entry, &err));
+        let job = entry.job_or_refusal(arguments);
         let handed = std::mem::take(&mut self.handed);
         let answer = self.runtime.block_on(async {
             self.queue.desk().await.confirm_later(handed);

@@ -227,6 +227,23 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until a process waits beside the session of `member` to wake it, and has looked once.
+#[track_caller]
+pub(crate) fn until_someone_waits(place: &Place, member: &str) {
+    let path = place.comms().join(format!("seats/wake-{member}.lock"));
+    eventually("a process waits beside the session", || {
+        File::open(&path).is_ok_and(|lock| fs2::FileExt::try_lock_shared(&lock).is_err())
+    });
+}
+
+/// What a process has in memory, in KiB.
+#[cfg(target_os = "linux")]
+pub(crate) fn memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 /// Writes a file of the test's own.
 #[expect(clippy::disallowed_methods, reason = "no one else reads it meanwhile")]
 pub(crate) fn write(path: &Path, bytes: &[u8]) {

@@ -339,3 +339,15 @@ impl SseClient {
         Reply::new(raw)
     }
 }
+
+/// Whether a session sits there.
+pub(crate) fn sits(table: &Table, name: &str) -> bool {
+    let members = table.json(&["members", "--as", "human"]);
+    let lines = members["members"].as_array().unwrap();
+    lines.iter().any(|line| line["name"] == name && !line["session"].is_null())
+}
+
+/// A new token for a member.
+pub(crate) fn token(table: &Table, name: &str) -> String {
+    table.ok(&["token", "add", name]).trim().to_owned()
+}
