@@ -412,6 +412,32 @@ fn who_takes_leave_has_read_what_it_was_given() {
 }
 
 #[test]
+fn an_open_stream_shows_that_it_lives_and_one_that_is_resumed_lost_nothing() {
+    let table = Table::new().env("TEAM_TABLE_HURRY", "100");
+    let server = Server::streamable(&table);
+    let mut ada = server.session("/mcp?name=ada");
+    ada.call("register", json!({}));
+    let open = |more: &[(&str, &str)]| {
+        Events::of(ada.open("GET", &[&[("Content-Type", "")], more].concat(), ""))
+    };
+    let mut stream = open(&[]);
+    for _ in 0..3 {
+        assert_eq!(stream.comment().as_deref(), Some("here"));
+    }
+    drop(stream);
+    table.ok(&["send", "ada", "hi", "--as", "human"]);
+    let mut resumed = open(&[("Last-Event-ID", "7")]);
+    assert_eq!(resumed.comment().as_deref(), Some("here"));
+    assert!(ada.call("get_messages", json!({})).text.contains("| hi"));
+
+    let sse = Server::sse(&table);
+    let mut bob = SseClient::connect(sse.client("/sse?name=bob"));
+    for _ in 0..3 {
+        assert_eq!(bob.events.comment().as_deref(), Some("here"));
+    }
+}
+
+#[test]
 fn idle_sessions_and_seats_end() {
     let table = Table::on_the_clock().env("TEAM_TABLE_HURRY", "1800");
     let server = Server::streamable(&table);

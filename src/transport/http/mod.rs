@@ -56,6 +56,7 @@ use self::{
     guard::Names,
     pass::Passes,
     presence::{Ends, Registry},
+    stream::PING_EVERY,
     wire::Wire,
 };
 use super::{event_loop, interrupted, queue::Queue, web};
@@ -113,6 +114,8 @@ struct Net {
     names: Names,
     /// A body has to be there by then.
     body_time: Duration,
+    /// How often each stream shows that it lives.
+    ping_every: Duration,
     /// So many large bodies are read at once.
     large_bodies: Semaphore,
     slowdown: Slowdown,
@@ -183,6 +186,7 @@ async fn run(
         is_public,
         names: Names::new(&listening.host, address, &listening.names),
         body_time,
+        ping_every: config.hurried(PING_EVERY),
         large_bodies: Semaphore::new(guard::LARGE_BODIES),
         slowdown: Slowdown::new(first_delay),
         registry: Arc::clone(&registry),

@@ -31,7 +31,7 @@ use super::{
     call::{Call, Whose},
     guard::refuse,
     presence::{Open, Session, new_id},
-    stream::{EVENT_STREAM, PING, PING_EVERY},
+    stream::{EVENT_STREAM, PING},
     streamable::{self, Envelope, Mcp, full, read, unreadable},
 };
 
@@ -92,7 +92,8 @@ async fn begin(State(streams): State<Streams>, request: Request) -> Response {
     let stream = Arc::new(Stream { session: Arc::clone(&session), outgoing });
     streams.by_id().insert(id.clone(), stream);
     let end = End { streams: streams.clone(), id };
-    let mut ping = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    let ping_every = streams.mcp.net.ping_every;
+    let mut ping = interval_at(Instant::now() + ping_every, ping_every);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let open = session.open();
     let over = Box::pin(session.gone.clone().cancelled_owned());

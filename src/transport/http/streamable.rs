@@ -43,7 +43,7 @@ use super::{
     guard::refuse,
     presence::{Open, Presence, Registry, Session, new_id},
     quick::Quick,
-    stream::{EVENT_STREAM, PING, PING_EVERY},
+    stream::{EVENT_STREAM, PING},
     wire::Line,
 };
 use crate::error::Error;
@@ -148,7 +148,7 @@ async fn attend(State(mcp): State<Mcp>, request: Request) -> Response {
     };
     let open = session.open();
     if request.method() == Method::GET {
-        return stream(&request, open);
+        return stream(&request, open, mcp.net.ping_every);
     }
     if request.method() == Method::DELETE {
         session.presence.take_leave(super::SETTLE).await;
@@ -319,15 +319,15 @@ pub(super) fn begin(
 
 /// The stream of a session, for what a server says unasked. Ours says nothing; it shows that both
 /// sides are there, and keeps the session from being idle.
-fn stream(request: &Request, open: Open) -> Response {
+fn stream(request: &Request, open: Open, ping_every: Duration) -> Response {
     let accepts = request.headers().get_all(header::ACCEPT).iter();
     let mut accepts = accepts.filter_map(|kinds| kinds.to_str().ok());
     if !accepts.any(|kinds| kinds.contains("text/event-stream") || kinds.contains("*/*")) {
         return refuse(StatusCode::NOT_ACCEPTABLE, "a stream is `Accept: text/event-stream`");
     }
-    let pings = stream::unfold((open, Duration::ZERO), |(open, pause)| async move {
+    let pings = stream::unfold((open, Duration::ZERO), move |(open, pause)| async move {
         open.session().gone.run_until_cancelled(sleep(pause)).await?;
-        Some((Ok::<_, Infallible>(PING), (open, PING_EVERY)))
+        Some((Ok::<_, Infallible>(PING), (open, ping_every)))
     });
     (EVENT_STREAM, Body::from_stream(pings)).into_response()
 }

@@ -308,6 +308,21 @@ impl Events {
     }
 }
 
+impl Events {
+    /// The next comment, without its colon; `None` at the end.
+    pub(crate) fn comment(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some(comment) = line.trim_end().strip_prefix(": ") {
+                return Some(comment.to_owned());
+            }
+        }
+    }
+}
+
 /// A client over HTTP+SSE.
 pub(crate) struct SseClient {
     pub(crate) events: Events,
