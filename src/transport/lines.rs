@@ -18,8 +18,7 @@ use rmcp::{
     },
     transport::Transport,
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::Mutex,
@@ -305,13 +304,13 @@ fn parse_unless(line: &[u8], takes: impl FnOnce(&[u8]) -> bool) -> Parsed {
 /// The outside of a message, whose inside is not looked at: it may be nested too deeply, or hold
 /// numbers that are too large.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct Envelope {
     #[serde(default)]
     id: Option<RequestId>,
-    #[serde(borrow, default)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "params")]
-    _params: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<IgnoredAny>,
+    #[serde(default, rename = "params")]
+    _params: Option<IgnoredAny>,
 }
 
 fn refusal(line: &[u8], err: &serde_json::Error) -> Parsed {

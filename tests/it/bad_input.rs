@@ -604,6 +604,31 @@ fn malformed_requests() {
     insta::assert_snapshot!(room.record);
 }
 
+/// What `serde_json` takes, with `raw_value`, for text to be parsed anew: each time the count of its
+/// nesting would begin again, until the stack is full.
+#[test]
+fn nesting_in_disguise_ends_no_server() {
+    const LEVELS: usize = 150;
+    // A quote within that many texts.
+    let quote = |level: usize| match level {
+        0 => "\"".to_owned(),
+        _ => format!("\\{}u0022", "u005c".repeat(level - 1)),
+    };
+    let deep = 100;
+    let mut value = "1".to_owned();
+    for level in (0..LEVELS).rev() {
+        let q = quote(level);
+        let key = format!("{q}$serde_json::private::RawValue{q}");
+        value = format!("{}{{{key}:{q}{value}{q}}}{}", "[".repeat(deep), "]".repeat(deep));
+    }
+    let mut room = Room::new();
+    room.ada.write_line(&format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"list_members","arguments":{{"a":{value}}}}}}}"#
+    ));
+    room.ada.request("ping", json!({}));
+    room.accepted("send_message", json!({"recipient": "bob", "content": "still here"}));
+}
+
 /// No limit of a tool is near it, and the session goes on behind it.
 #[test]
 fn a_line_without_end_is_passed_over() {
