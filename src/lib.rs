@@ -10,8 +10,8 @@
 //!             doctor, token, web, plugin; and what clients run as their hooks: hook, wake
 //! clients     the client files that init edits and doctor reads, and the packages that plugin
 //!             writes: one row per client, text to text
-//! transport   who asks: MCP over stdio and the network, the board as a web page, clients' hooks,
-//!             the queue of calls, waking who waits
+//! transport   who asks: MCP over stdio and the network, past rmcp where a call is a plain one, the
+//!             board as a web page, clients' hooks, the queue of calls, waking who waits
 //! tools       what can be asked: one file and one row of TABLE each; the desk runs a call
 //! view        how things are shown: results as text, text of others made harmless, the page's files
 //! store       what is remembered: the only SQL
