@@ -138,7 +138,6 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
         }
         "token" => token::run(&parsed::<token::Args>(matches)?, looker(workspace), &mut out),
         "where" => commands::which::run(&workspace, matches.get_flag("json"), &mut out).map(|()| 0),
-        #[cfg(feature = "http")]
         "web" => {
             let wanted = parsed::<commands::web::Args>(matches)?;
             commands::web::run(&wanted, looker(workspace), config, &mut out)
@@ -193,7 +192,7 @@ pub fn tree() -> Command {
         commands::help_in_commands((entry.clap)()).arg(speaker.clone()).arg(json.clone())
     });
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
-    let tree = root()
+    root()
         .subcommand(init::Args::augment_args(Command::new("init")))
         .subcommand(serve_command())
         .subcommand(
@@ -212,10 +211,8 @@ pub fn tree() -> Command {
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
         .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
             Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
-        ));
-    #[cfg(feature = "http")]
-    let tree = tree.subcommand(commands::web::Args::augment_args(Command::new("web")));
-    tree
+        ))
+        .subcommand(commands::web::Args::augment_args(Command::new("web")))
 }
 
 fn parsed<T: clap::FromArgMatches>(matches: &ArgMatches) -> Result<T> {

@@ -15,7 +15,6 @@ pub mod serve;
 pub mod status;
 pub mod token;
 pub mod tool;
-#[cfg(feature = "http")]
 pub mod web;
 pub mod which;
 

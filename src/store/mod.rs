@@ -18,7 +18,6 @@ mod schema;
 mod table;
 mod tasks;
 mod tokens;
-#[cfg(feature = "http")]
 mod web;
 
 use std::{
@@ -28,7 +27,6 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, RowIndex, TransactionBehavior};
 
-#[cfg(feature = "http")]
 pub use self::web::{Counts, Posted, TOKEN_LIFE};
 pub use self::{
     checkup::{Checkup, Condition, LogState},

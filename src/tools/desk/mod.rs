@@ -4,7 +4,6 @@
 //! the transport waits for. It reopens a table that was replaced and claims its seat anew.
 
 mod chores;
-#[cfg(feature = "http")]
 mod door;
 mod who;
 
