@@ -192,6 +192,25 @@ fn a_reply_that_nobody_read_is_given_back() {
     assert!(!ada.call("get_messages", json!({})).text.contains("| hi"));
 }
 
+/// A client gives up as soon as it has asked: it ends its side before the reply comes, and asks again
+/// over another connection.
+#[test]
+fn a_reply_to_who_was_gone_already_is_given_back() {
+    let table = Table::new();
+    let server = Server::streamable(&table);
+    let mut ada = server.session("/mcp?name=ada");
+    ada.call("register", json!({}));
+    for round in 0..20 {
+        table.ok(&["send", "ada", &format!("hi {round}."), "--as", "human"]);
+        let mut gone = ada.clone().with("Connection", "keep-alive");
+        drop(gone.open_call("get_messages", json!({})));
+        thread::sleep(Duration::from_millis(50));
+        let got = ada.call("get_messages", json!({})).text;
+        assert!(got.contains(&format!("| hi {round}.")), "{got}");
+    }
+    assert!(!ada.call("get_messages", json!({})).text.contains("| hi"));
+}
+
 #[test]
 fn a_cancelled_wait_takes_nothing_with_it() {
     let table = Table::new();

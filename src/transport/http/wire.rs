@@ -89,7 +89,16 @@ impl AsyncRead for Wire {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let n_before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let has_ended = matches!(polled, Poll::Ready(Ok(())))
+            && buffer.filled().len() == n_before
+            && buffer.remaining() > 0;
+        // Of a client that ended its side before it had the reply, a read tells the end alone, and
+        // this what came of the reply.
+        if has_ended && !matches!(self.stream.take_error(), Ok(None)) {
+            self.line.broke();
+        }
         self.watched(polled)
     }
 }
