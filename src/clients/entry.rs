@@ -61,6 +61,13 @@ pub enum State {
     Foreign,
 }
 
+impl Network {
+    /// The member whose name the address has.
+    pub fn member(&self) -> Option<&str> {
+        self.url.split_once('?')?.1.strip_prefix("name=")
+    }
+}
+
 impl Program {
     fn args(&self) -> Vec<Value> {
         let mut args = vec!["serve"];

@@ -126,6 +126,8 @@ pub struct Client {
     pub next_wake: &'static str,
     /// What makes it run our tools without asking.
     pub next_allow: &'static str,
+    /// It comes over the network without a session, so that it has to say who it is each time.
+    pub is_sessionless: bool,
     /// How it hears of a message; none where it was never tried.
     pub tried: Option<Tried>,
     pub readme: Readme,
@@ -205,6 +207,22 @@ impl Client {
     /// Whether it is set up without being asked for.
     pub fn is_usual(&self) -> bool {
         self.signs.is_empty()
+    }
+
+    /// Whether it comes to this server as nobody, and is refused.
+    pub fn comes_as_nobody(&self, network: &Network) -> bool {
+        self.is_sessionless
+            && network.token_env.is_none()
+            && network.member().is_none()
+            && !is_sse(&network.url)
+    }
+
+    /// Whether an idle session of it can be woken.
+    pub fn can_be_woken(&self) -> bool {
+        let wake = Extras { wake: true, ..Extras::default() };
+        self.files
+            .iter()
+            .any(|file| file.has_hooks(wake) || file.server.is_some_and(|place| place.wakes))
     }
 
     /// What stands in the way of this server.

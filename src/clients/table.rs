@@ -52,6 +52,7 @@ const CLAUDE: Client = Client {
     next_wake: "when a message comes while a session is idle, a hook that waits in the \
                 background gives it a turn, which costs tokens though nobody typed anything",
     next_allow: "it heeds the permissions of a project once the folder is trusted",
+    is_sessionless: true,
     tried: Some(Tried {
         version: "2.1.332",
         badge: "yes",
@@ -105,6 +106,7 @@ const CODEX: Client = Client {
     next_wake: "when a message comes while a session is idle, the server gives it a turn by \
                 `codex queue`, which costs tokens though nobody typed anything",
     next_allow: "it runs the tools without asking, so nothing was set up for that",
+    is_sessionless: false,
     tried: Some(Tried {
         version: "0.171.0",
         badge: "yes",
@@ -153,6 +155,7 @@ const GEMINI: Client = Client {
     next_wake: NO_WAKE,
     next_allow: "`trust` in its entry says that the tools run without asking, once the folder is \
                  trusted",
+    is_sessionless: false,
     tried: Some(Tried {
         version: "0.61.0",
         badge: "yes",
@@ -196,6 +199,7 @@ const OPENCODE: Client = Client {
     next_wake: NO_WAKE,
     next_allow: "`permission` in its file says that the tools run without asking, as they do \
                  unless a config says otherwise",
+    is_sessionless: false,
     tried: Some(Tried {
         version: "1.18.33",
         badge: "yes",
@@ -227,6 +231,7 @@ const COPILOT: Client = Client {
                  `.claude/settings.json` it says that it cannot load them",
     next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: start it with `copilot --allow-tool=team-table`",
+    is_sessionless: false,
     tried: Some(Tried {
         version: "1.0.102",
         badge: "yes",
@@ -267,6 +272,7 @@ const CURSOR: Client = Client {
     next_wake: NO_WAKE,
     next_allow: "allow `team-table` in Cursor's settings; a list in a file would take the place of \
                  yours, so none was written",
+    is_sessionless: false,
     tried: None,
     readme: Readme { hooks: "none", wake: "nothing", allow: "in Cursor's settings" },
 };
@@ -294,6 +300,7 @@ const VS_CODE: Client = Client {
     next_hooks: NO_HOOKS,
     next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: allow the tools of `team-table` when it asks",
+    is_sessionless: false,
     tried: None,
     readme: Readme { hooks: "none", wake: "nothing", allow: "when it asks" },
 };
@@ -323,6 +330,7 @@ const ZED: Client = Client {
     next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: allow the tools of `team-table` when it asks, or \
                  under `agent.tool_permissions` in your own settings",
+    is_sessionless: false,
     tried: None,
     readme: Readme { hooks: "none", wake: "nothing", allow: "in your own settings" },
 };

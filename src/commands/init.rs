@@ -51,6 +51,9 @@ pub struct Args {
 
     /// Lead the clients to a server on the network, such as http://127.0.0.1:8741/mcp
     ///
+    /// Run it once per client, with --client and a token or name of its own: one is one member.
+    /// Without --url such an entry is left as it is; --remove takes it out.
+    ///
     /// An address that ends in /sse is one of `serve --transport sse`. Without --token-env only a
     /// server on this machine, as whom `?name=NAME` says.
     #[arg(long, value_name = "URL", conflicts_with = "remove")]
@@ -223,6 +226,7 @@ impl Job<'_> {
             }
         }
         self.remark_on_sharers(&mut plan);
+        self.remark_on_one_member(&mut plan);
         Ok((plan, receipt))
     }
 
@@ -239,6 +243,27 @@ impl Job<'_> {
             if let Some(file) = shared.filter(|_| self.server.is_none() || other.is_usual()) {
                 plan.remark(format!("{other} reads `{}` too", file.path));
             }
+        }
+    }
+
+    /// Whoever comes with one token or one name is one member, with one inbox.
+    fn remark_on_one_member(&self, plan: &mut Plan) {
+        let Some(Link::Network(network)) = self.server.as_ref().map(|server| &server.link) else {
+            return;
+        };
+        let (whose, own) = match (&network.token_env, network.member()) {
+            (Some(variable), _) => (format!("the token in `{variable}`"), "--token-env"),
+            (None, Some(name)) => (format!("the name `{name}`"), "`?name=`"),
+            (None, None) => return,
+        };
+        let titles: Vec<String> =
+            plan.called.iter().map(|(client, _)| client.title.to_owned()).collect();
+        if titles.len() > 1 {
+            plan.remark(format!(
+                "{} come as one member, by {whose}, with one inbox: to have them talk to each \
+                 other, run init once per client, with --client and its own {own}",
+                next::listed(&titles)
+            ));
         }
     }
 }

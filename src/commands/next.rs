@@ -7,7 +7,7 @@ use super::{
     plan::Plan,
 };
 use crate::{
-    clients::{self, Client, Extras, Link, Network, Server},
+    clients::{self, Client, Extras, Link, Server},
     platform,
 };
 
@@ -20,18 +20,16 @@ pub(super) fn after_setup(
     server: &Server,
     plan: &Plan,
 ) -> String {
-    let mut steps: Vec<String> = Vec::new();
-    if let Link::Network(network) = &server.link {
-        steps.extend(network_steps(network));
-    }
+    let mut steps = network_steps(plan);
     for client in clients {
+        let called = plan.called.iter().find(|(it, _)| it.name == client.name);
+        let is_called = called.is_some() || matches!(server.link, Link::Network(_));
         steps.push(format!("{client}: {}", client.next));
-        let is_called = matches!(server.link, Link::Network(_));
         let starts_us = client.files.iter().any(|file| file.has_commands(extras));
         if extras.hooks && !(is_called && starts_us) {
             steps.push(format!("{client}, hooks: {}", client.next_hooks));
         }
-        if extras.wake {
+        if extras.wake && !is_called {
             steps.push(format!("{client}, wake: {}", client.next_wake));
         }
         if extras.allow {
@@ -48,8 +46,11 @@ pub(super) fn after_setup(
         ));
     }
     if is_git(&cx.top) {
+        // What is there already may have come by calls of another form.
+        let is_kept = matches!(server.link, Link::Program(_)) && !plan.called.is_empty();
+        let again = if is_kept { "init as you did here".to_owned() } else { format!("`{again}`") };
         steps.push(format!(
-            "commit {files}, so that every clone and worktree has them, or run `{again}` in each \
+            "commit {files}, so that every clone and worktree has them, or run {again} in each \
              worktree; `.agent-comms/.gitignore` keeps that folder out of git"
         ));
     }
@@ -69,19 +70,27 @@ pub(super) fn after_setup(
     )
 }
 
-/// What has to be there before a client is led to a server on the network.
-fn network_steps(network: &Network) -> Vec<String> {
-    let transport = if clients::is_sse(&network.url) { "sse" } else { "streamable-http" };
-    let mut steps = vec![format!(
-        "the server at `{}` has to run: `team-table serve --transport {transport}`, where the \
-         table is",
-        network.url
-    )];
-    if let Some(name) = &network.token_env {
-        steps.push(format!(
-            "`{name}` has to hold a token where you start each client: `team-table token add NAME` \
-             makes one, where the table is"
-        ));
+/// What has to be there before clients are led to servers on the network.
+fn network_steps(plan: &Plan) -> Vec<String> {
+    let mut steps = Vec::new();
+    for (_, network) in &plan.called {
+        let transport = if clients::is_sse(&network.url) { "sse" } else { "streamable-http" };
+        let url = network.url.split('?').next().unwrap_or_default();
+        let variable = network.token_env.iter().map(|name| {
+            format!(
+                "`{name}` has to hold a token where you start each client: `team-table token add \
+                 NAME` makes one, where the table is"
+            )
+        });
+        let server = format!(
+            "the server at `{url}` has to run: `team-table serve --transport {transport}`, where \
+             the table is"
+        );
+        for step in [server].into_iter().chain(variable) {
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
     }
     steps
 }

@@ -65,29 +65,95 @@ fn there_and_back_in_place_and_out_of_either() {
         desk.run(&led(form)).unwrap();
         assert_same(&desk.tree(), called.last().unwrap(), form);
     }
-    let printed = desk.init();
-    assert!(
-        printed.talk.contains(
-            "`.mcp.json` led to the server at `https://table.example/x/mcp`, and starts one of its \
-             own from now on\n"
-        ),
-        "{}",
-        printed.talk
-    );
+    desk.remove();
+    desk.init();
     assert_same(&desk.tree(), &started, "back");
     for (form, called) in forms.iter().zip(&called) {
         desk.run(&led(form)).unwrap();
         assert_same(&desk.tree(), called, form);
     }
     // What others put behind ours meanwhile stays behind it.
+    desk.remove();
+    desk.init();
     let text = desk.text(".mcp.json").replace("}}}\n", "}, \"z\": {}}}\n");
     crate::init::write(&desk.at(".mcp.json"), &text);
-    desk.init();
+    desk.run(&led(&format!("{URL}?name=ada --client claude"))).unwrap();
     assert_eq!(
         desk.text(".mcp.json"),
-        "{\"mcpServers\": {\"a\": {}, \"team-table\": {\"type\": \"stdio\", \"command\": \
-         \"team-table\", \"args\": [\"serve\"]}, \"z\": {}}}\n"
+        "{\"mcpServers\": {\"a\": {}, \"team-table\": {\"type\": \"http\", \"url\": \
+         \"http://127.0.0.1:8741/mcp?name=ada\"}, \"z\": {}}}\n"
     );
+}
+
+/// Only a removal leads back: who asks for hooks did not ask for another server.
+#[test]
+fn without_an_address_what_leads_to_the_network_stays() {
+    let url = "https://table.example/x/mcp";
+    for line in ["", "--with hooks", "--with wake", "--with allow", "--name ada"] {
+        let desk = Desk::new();
+        desk.run(&led(&format!("{url} --token-env A --client claude"))).unwrap();
+        desk.run(&led(&format!("{url} --token-env B --client codex"))).unwrap();
+        let before = desk.tree();
+        let printed = desk.run(&parsed(line)).unwrap();
+        let part = format!(
+            "`.mcp.json` leads to the server at `{url}`: left as it is; to have Claude Code start \
+             one instead, run `team-table init --remove --client claude`, then `team-table init \
+             --client claude`\n"
+        );
+        assert!(printed.talk.contains(&part), "{line}: {}", printed.talk);
+        for file in [".mcp.json", ".codex/config.toml"] {
+            assert_eq!(desk.tree()[file], before[file], "{line}");
+        }
+        let is_woken = !printed.talk.contains("Claude Code is not woken: a server on the network");
+        assert_eq!(is_woken, line != "--with wake", "{}", printed.talk);
+        let settings = desk.tree().remove(".claude/settings.json");
+        assert_eq!(settings.is_some(), ["--with hooks", "--with allow"].contains(&line), "{line}");
+    }
+    let desk = Desk::new();
+    desk.run(&led(&format!("{URL}?name=g --client gemini"))).unwrap();
+    let printed = desk.run(&parsed("--with hooks,allow --client gemini")).unwrap();
+    let text = desk.text(".gemini/settings.json");
+    assert!(text.contains("\"trust\": true") && text.contains("?name=g"), "{text}");
+    assert!(!text.contains("hooks") && printed.talk.contains("Gemini CLI gets no hooks"), "{text}");
+}
+
+#[test]
+fn one_token_for_several_clients_is_told_of() {
+    for (form, part) in [
+        (
+            format!("{URL} --token-env ADA_TOKEN"),
+            "Claude Code and Codex come as one member, by the token in `ADA_TOKEN`, with one inbox: \
+             to have them talk to each other, run init once per client, with --client and its own \
+             --token-env\n",
+        ),
+        (
+            format!("{URL}?name=ada"),
+            "Claude Code and Codex come as one member, by the name `ada`, with one inbox: to have \
+             them talk to each other, run init once per client, with --client and its own \
+             `?name=`\n",
+        ),
+    ] {
+        let desk = Desk::new();
+        let printed = desk.run(&led(&form)).unwrap();
+        assert!(printed.talk.contains(part), "{}", printed.talk);
+        let printed = desk.run(&led(&format!("{form} --client claude"))).unwrap();
+        assert!(!printed.talk.contains("one member"), "{}", printed.talk);
+    }
+}
+
+#[test]
+fn who_would_come_as_nobody_is_told_of() {
+    let desk = Desk::new();
+    let printed = desk.run(&led(URL)).unwrap();
+    let part = "Claude Code comes without a session, and `.mcp.json` does not say as whom, so the \
+                server refuses it: run `team-table init --client claude --url` with `?name=NAME` \
+                behind the address, or with --token-env\n";
+    assert!(printed.talk.contains(part), "{}", printed.talk);
+    assert_eq!(printed.talk.matches("comes without a session").count(), 1);
+    for form in [&format!("{URL}?name=a"), &format!("{URL} --token-env A"), "http://[::1]:1/sse"] {
+        let printed = desk.run(&led(&format!("{form} --client claude"))).unwrap();
+        assert!(!printed.talk.contains("comes without a session"), "{}", printed.talk);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Change, Plan, missing_folders, read};
 use crate::{
-    clients::{Allowed, Client, Extras, Fault, File, Format, KEY, Link, Server, State},
+    clients::{Allowed, Client, Extras, Fault, File, Format, KEY, Link, Network, Server, State},
     commands::receipt::{Drawer, Made, Receipt},
     error::{Error, Result},
 };
@@ -27,7 +27,7 @@ impl Plan {
         program: &str,
         extras: Extras,
     ) -> Result<()> {
-        let mut extras = extras;
+        let (mut server, mut extras) = (server.clone(), extras);
         for file in client.files {
             if file.server.is_none() && !file.has(extras) {
                 continue;
@@ -44,9 +44,23 @@ impl Plan {
                 && let Link::Network(network) = &there.link
             {
                 self.remarks.push(format!(
-                    "`{name}` led to the server at `{}`, and starts one of its own from now on",
-                    network.url
+                    "`{name}` leads to the server at `{}`: left as it is; to have {client} start \
+                     one instead, run `team-table init --remove --client {}`, then `team-table init \
+                     --client {}`",
+                    network.url, client.name, client.name
                 ));
+                if extras.wake && client.can_be_woken() {
+                    self.remarks.push(format!(
+                        "{client} is not woken: a server on the network cannot do that"
+                    ));
+                }
+                extras.wake = false;
+                server.link = there.link.clone();
+            }
+            if let (Link::Network(network), State::Absent | State::Ours(_)) = (&server.link, &state)
+                && file.server.is_some()
+            {
+                self.call(client, name, network);
             }
             if state == State::Foreign && extras != Extras::default() {
                 // They would call that server, or tell of a table that it does not sit at.
@@ -61,7 +75,7 @@ impl Plan {
                 extras.hooks = false;
             }
             let was_allowed = file.allows(text).map_err(refused)?;
-            let after = file.add(text, server).map_err(refused)?;
+            let after = file.add(text, &server).map_err(refused)?;
             let after = file.add_hooks(&after, program, extras).map_err(refused)?;
             let after = file.add_allow(&after, extras).map_err(refused)?;
             self.remark_on_extras(file, name, &state, extras);
@@ -73,7 +87,9 @@ impl Plan {
             if file.has_hooks(extras) {
                 self.remark_on_hooks(file, name, &after).map_err(refused)?;
             }
-            self.remark_on_notation(client, file, name, &after);
+            if self.remark_on_notation(client, file, name, &after) {
+                self.untaken.push((client, file));
+            }
             let is_run = matches!(server.link, Link::Program(_))
                 && file.server.is_some()
                 && matches!(state, State::Absent | State::Ours(_));
@@ -84,6 +100,19 @@ impl Plan {
             self.change(Change { name, path, before, after: Some(after), folders, allow })?;
         }
         Ok(())
+    }
+
+    /// A client is led to a server on the network.
+    fn call(&mut self, client: &'static Client, name: &str, network: &Network) {
+        if client.comes_as_nobody(network) {
+            self.remarks.push(format!(
+                "{client} comes without a session, and `{name}` does not say as whom, so the server \
+                 refuses it: run `team-table init --client {} --url` with `?name=NAME` behind the \
+                 address, or with --token-env",
+                client.name
+            ));
+        }
+        self.called.push((client, network.clone()));
     }
 
     /// The path at which a file is to be: where our entry is, else where the file is. None where
@@ -243,8 +272,9 @@ impl Plan {
         Ok(events.is_empty())
     }
 
-    fn remark_on_notation(&mut self, client: &Client, file: &File, name: &str, text: &str) {
-        let Some(fault) = file.complaint(text) else { return };
+    /// Says whether there was something to say.
+    fn remark_on_notation(&mut self, client: &Client, file: &File, name: &str, text: &str) -> bool {
+        let Some(fault) = file.complaint(text) else { return false };
         let notation = match file.format {
             Format::Json { comments: true, .. } => "JSON with comments, but no trailing commas,",
             Format::Json { comments: false, .. } | Format::Toml => "strict JSON",
@@ -253,6 +283,7 @@ impl Plan {
             "{client} reads {notation} and will not take `{name}` as it is: line {}, column {}: {}",
             fault.line, fault.column, fault.text
         ));
+        true
     }
 }
 

@@ -13,7 +13,7 @@ use similar::TextDiff;
 use self::files::refusal;
 use super::receipt::{Drawer, Made, Receipt};
 use crate::{
-    clients::Fault,
+    clients::{Client, Fault, File, Network},
     error::{Error, Result},
     fault, platform,
 };
@@ -29,6 +29,10 @@ pub(super) struct Plan {
     servers: Vec<&'static str>,
     /// The files into which something of ours goes, or went before.
     pub(super) names: Vec<&'static str>,
+    /// The clients that call a server on the network when all is done, and which.
+    pub(super) called: Vec<(&'static Client, Network)>,
+    /// The files that a client will not take as they are.
+    pub(super) untaken: Vec<(&'static Client, &'static File)>,
     /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
