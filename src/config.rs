@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 /// Messages that a member may send in a minute, unless `TEAM_TABLE_MAX_PER_MINUTE` says otherwise.
 pub const MAX_PER_MINUTE: u32 = 120;
 
+/// Where `serve` listens for the network, unless `TEAM_TABLE_PORT` says otherwise.
+pub const PORT: u16 = 8741;
+
 /// What the environment says. Empty variables count as unset.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -135,6 +138,11 @@ fn clock() -> i64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Whether a variable that a client's file names is set.
+pub fn is_set(name: &str) -> bool {
+    var(name).is_some()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]

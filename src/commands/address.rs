@@ -1,12 +1,20 @@
 //! Addresses of a server on the network, and names of variables, as they go into clients' files.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv6Addr, TcpStream, ToSocketAddrs as _},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use crate::{
     clients::{Network, is_endpoint, is_variable},
     domain::{name::MemberName, token},
     error::{Error, Result},
 };
+
+/// How long to look for somebody who serves at an address.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Reads `--url` and `--token-env`.
 ///
@@ -40,9 +48,36 @@ pub(super) fn parse(url: &str, token_env: Option<&str>) -> Result<Network> {
     Ok(Network { url: url.to_owned(), token_env })
 }
 
+/// Where `serve` has to listen so that it answers at this address: on this machine, and at which
+/// port; none where that is another machine, or something else.
+pub(super) fn local_port(url: &str) -> Option<u16> {
+    Parts::of(url).ok().filter(Parts::is_loopback).map(|parts| parts.port)
+}
+
+/// Whether somebody takes connections at an address of a client's file; of one that is none, as
+/// other looks say, it says yes.
+pub(super) fn is_answered(url: &str) -> bool {
+    Parts::of(url).map_or(true, |parts| is_served(parts.host, parts.port))
+}
+
+/// Whether somebody takes connections there; whoever does not say so soon does not.
+pub(super) fn is_served(host: &str, port: u16) -> bool {
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let (say, heard) = mpsc::channel();
+    // To look a name up may take longer than anybody waits.
+    thread::spawn(move || {
+        let found = (host.as_str(), port).to_socket_addrs();
+        let is_served = found
+            .is_ok_and(|mut all| all.any(|at| TcpStream::connect_timeout(&at, PATIENCE).is_ok()));
+        say.send(is_served).ok();
+    });
+    heard.recv_timeout(PATIENCE).unwrap_or(false)
+}
+
 /// An address, in parts.
 struct Parts<'a> {
     host: &'a str,
+    port: u16,
     query: Option<&'a str>,
 }
 
@@ -86,15 +121,17 @@ impl<'a> Parts<'a> {
         if !is_host {
             return Err(wrong("names no host"));
         }
-        if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        let usual = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+        let port = port.map_or(Ok(usual), str::parse::<u16>).ok().filter(|port| *port > 0);
+        let Some(port) = port else {
             return Err(wrong("has a port that is no number from 1 to 65535"));
-        }
+        };
         if !is_endpoint(url) {
             let base = url.get(..url.len() - rest.len()).unwrap_or_default();
             return Err(wrong("leads to no address of team-table: that ends in /mcp, or in /sse")
                 .hint(format!("perhaps {base}/mcp")));
         }
-        Ok(Parts { host, query: rest.split_once('?').map(|(_, query)| query) })
+        Ok(Parts { host, port, query: rest.split_once('?').map(|(_, query)| query) })
     }
 
     fn is_loopback(&self) -> bool {

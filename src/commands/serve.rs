@@ -50,8 +50,6 @@ enum Transport {
 
 #[cfg(feature = "http")]
 const HOST: &str = "127.0.0.1";
-#[cfg(feature = "http")]
-const PORT: u16 = 8741;
 
 /// Serves until the client is gone.
 ///
@@ -114,7 +112,10 @@ fn over_network(
     workspace: Workspace,
     config: &Arc<Config>,
 ) -> Result<u8> {
-    use crate::transport::http::{self, Listening};
+    use crate::{
+        config::PORT,
+        transport::http::{self, Listening},
+    };
     let host = args.host.as_deref().or(config.host.as_deref()).unwrap_or(HOST).to_owned();
     let port = args.port.or(config.port).unwrap_or(PORT);
     let is_sse = transport == Transport::Sse;

@@ -2,13 +2,12 @@
 
 use std::{
     io::Write,
-    net::{IpAddr, Ipv6Addr, TcpStream, ToSocketAddrs as _},
-    time::Duration,
+    net::{IpAddr, Ipv6Addr},
 };
 
-use super::{flush, print, say};
+use super::{address::is_served, flush, print, say};
 use crate::{
-    config::Config,
+    config::{Config, PORT},
     domain::token,
     error::{Error, Result},
     platform,
@@ -16,9 +15,6 @@ use crate::{
     tools::Desk,
     transport::{event_loop, queue::Queue},
 };
-
-/// How long to look for somebody who serves there.
-const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Print an address that lets you write on the board in your browser
 ///
@@ -30,7 +26,7 @@ pub struct Args {
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
     /// On which port it is served
-    #[arg(long, default_value_t = 8741, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// Its address where a reverse proxy is in front: `https://table.example`
     #[arg(long, value_name = "URL", conflicts_with_all = ["host", "port"], value_parser = origin)]
@@ -60,7 +56,7 @@ pub fn run(args: &Args, desk: Desk, config: &Config, out: &mut dyn Write) -> Res
         TOKEN_LIFE / 60_000
     ));
     // What stands in front may answer others alone.
-    if args.url.is_none() && !is_served(args) {
+    if args.url.is_none() && !is_served(&host(args), args.port) {
         say(&format!(
             "nobody answers at {address} yet: run `team-table serve --transport streamable-http`"
         ));
@@ -112,11 +108,6 @@ fn origin(given: &str) -> Result<String, String> {
         return Err("the port is not a number from 1 to 65535".to_owned());
     }
     Ok(format!("{scheme}://{}", authority.to_ascii_lowercase()))
-}
-
-fn is_served(args: &Args) -> bool {
-    let found = format!("{}:{}", host(args), args.port).to_socket_addrs();
-    found.is_ok_and(|mut all| all.any(|at| TcpStream::connect_timeout(&at, PATIENCE).is_ok()))
 }
 
 #[cfg(test)]

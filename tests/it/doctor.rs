@@ -223,6 +223,8 @@ fn a_plugin_will_do() {
     let output = table.run(&["doctor"]);
     assert_eq!(output.code, 0, "{output:?}");
     assert!(output.stdout.contains("Claude Code: it has the plugin\n"), "{}", output.stdout);
+    let hooks = "hooks: ok\n  Claude Code: its plugin has hooks\n";
+    assert!(output.stdout.contains(hooks), "{}", output.stdout);
     assert!(!output.stdout.contains("--with hooks"), "{}", output.stdout);
     // Turned off, it does not.
     put(
@@ -242,6 +244,8 @@ fn a_plugin_beside_another_entry_is_found() {
     let plugin = json!({"enabledPlugins": {"team-table@team-table": true}}).to_string();
     project.write(".home/.claude/settings.json", &plugin);
     project.is_well();
+    let shown = project.table.ok(&["doctor"]);
+    assert!(shown.contains("; it has the plugin too\n  Codex: "), "{shown}");
     project.table.ok(&["init", "--yes", "--name", "ada", "--client", "claude"]);
     project.finds(
         "clients",
@@ -707,13 +711,58 @@ fn what_a_worktree_lacks_is_found() {
         );
         assert!(shown.contains(&what), "{shown}");
     }
-    assert!(shown.contains("  do: commit it, or copy it here from `"), "{shown}");
+    let todo = "  do: commit it, or run `team-table init` in this worktree\n";
+    assert_eq!(shown.matches(todo).count(), 2, "{shown}");
     assert!(shown.ends_with("\n2 findings\n"), "{shown}");
     for file in [".mcp.json", ".codex/config.toml"] {
         put(&worktree.join(file), &fs::read(project.table.path().join(file)).unwrap());
     }
     // The main checkout is trusted, and so is what belongs to it.
     assert!(look().ends_with("\nnothing wrong\n"), "{}", look());
+    let url = "http://127.0.0.1:1/mcp";
+    let args = ["init", "--yes", "--client", "codex", "--url", url, "--token-env", "BOB_TOKEN"];
+    project.table.ok(&args);
+    fs::remove_file(worktree.join(".codex/config.toml")).unwrap();
+    let todo = format!(
+        "  do: commit it, or run `team-table init --client codex --url {url} --token-env BOB_TOKEN` \
+         in this worktree\n"
+    );
+    assert!(look().contains(&todo), "{}", look());
+}
+
+#[test]
+fn a_server_that_is_called_is_looked_for() {
+    let mut project = Project::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let init = ["init", "--yes", "--client", "claude,codex", "--url", &url];
+    project.table.ok(&[&init[..], &["--token-env", "ADA_TOKEN"]].concat());
+    let shown = project.table.ok(&["doctor"]);
+    assert!(shown.contains(&format!("Claude Code: `.mcp.json` calls `{url}`; ")), "{shown}");
+    let note = "- `ADA_TOKEN`, in which Claude Code looks for its token, is not set in this shell";
+    assert!(shown.contains(note), "{shown}");
+    project.table.set("ADA_TOKEN", "x");
+    assert!(!project.table.ok(&["doctor"]).contains("not set"));
+    drop(listener);
+    project.finds(
+        "clients",
+        &format!("nobody answers at `{url}`"),
+        &format!("run `team-table serve --transport streamable-http --port {port}` where that"),
+    );
+    let shown = project.table.run(&["doctor"]).stdout;
+    assert!(shown.ends_with("\n1 finding\n"), "one server is looked for once: {shown}");
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    project.write(".home/.claude.json", "{}");
+    let shown = project.table.run(&["doctor"]).stdout;
+    assert!(shown.contains("; it calls the server once you agree\n"), "{shown}");
+    project.table.ok(&init);
+    project.finds(
+        "clients",
+        "Claude Code comes without a session, and `.mcp.json` does not say as whom",
+        "run `team-table init --client claude --url` with `?name=NAME` behind the address",
+    );
+    drop(listener);
 }
 
 #[test]

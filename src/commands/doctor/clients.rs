@@ -16,11 +16,12 @@ use super::{
 };
 use crate::{
     clients::{
-        self, Client, Format, KEY, State,
+        self, Client, Format, KEY, Link, Network, Server, State,
         survey::{Entry, SURVEYS, Survey, Verdict},
         value,
     },
-    platform,
+    commands::address,
+    config, platform,
     view::sanitize::{self, field},
     workspace::Reason,
 };
@@ -34,7 +35,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A client as its files tell of it.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
-    client: &'static str,
+    pub(super) client: &'static str,
     file: &'static str,
     /// The file names our server.
     is_set_up: bool,
@@ -51,7 +52,6 @@ pub(super) struct Facts {
     #[serde(skip)]
     has_own_config: bool,
     /// The client has our plugin, and with it our hooks.
-    #[serde(skip)]
     pub(super) has_plugin: bool,
 }
 
@@ -159,7 +159,8 @@ impl Check<'_> {
             let name = entry.option("--name").or_else(|| entry.variable("TEAM_TABLE_NAME"));
             facts.name = name.map(Into::into);
         }
-        facts.starts = self.judge_trust(verdict, report);
+        let verb = if entry.url.is_some() { "call" } else { "start" };
+        facts.starts = self.judge_trust(verdict, verb, report);
         facts.url = entry.url;
         facts.command = entry.command;
         facts.args = entry.args;
@@ -223,9 +224,21 @@ impl Check<'_> {
                     spot(self.client, main),
                     self.client
                 ),
-                format!("commit it, or copy it here from {}", field(&main.display().to_string())),
+                format!("commit it, or run {} in this worktree", self.init_as_in(&there)),
             );
         }
+    }
+
+    /// The command that makes an entry such as that file has.
+    fn init_as_in(&self, file: &Path) -> String {
+        let state = text_of(file).and_then(|text| self.client.server_file().look(&text).ok());
+        let Some(State::Ours(Server { link: Link::Network(network), .. })) = state else {
+            return "`team-table init`".to_owned();
+        };
+        let url = platform::shell_word(&network.url);
+        let token = network.token_env.map(|name| format!(" --token-env {name}"));
+        let command = format!("team-table init --client {} --url {url}", self.client.name);
+        sanitize::quote(&(command + &token.unwrap_or_default()))
     }
 
     fn judge_entry(&self, entry: &Entry, report: &mut Report) {
@@ -256,11 +269,62 @@ impl Check<'_> {
             );
         }
         self.judge_table(entry, report);
+        if let Some(url) = entry.url.as_ref().filter(|_| is_ours && !entry.is_off) {
+            self.judge_answer(url, report);
+        }
+        if let Some(State::Ours(Server { link: Link::Network(network), .. })) = &state {
+            self.judge_caller(network, report);
+        }
         if let Some(State::Extended(others)) = state {
             let others: Vec<String> = others.iter().map(|name| field(name)).collect();
             report.note(
                 AREA,
                 format!("{file} has settings that init did not write: {}", others.join(", ")),
+            );
+        }
+    }
+
+    /// Whether somebody is there to be called.
+    fn judge_answer(&self, url: &str, report: &mut Report) {
+        if address::is_answered(url) {
+            return;
+        }
+        let transport = if clients::is_sse(url) { "sse" } else { "streamable-http" };
+        let serve = format!("team-table serve --transport {transport}");
+        let todo = match address::local_port(url) {
+            Some(config::PORT) => format!("run `{serve}` where that table is"),
+            Some(port) => format!("run `{serve} --port {port}` where that table is"),
+            None => {
+                format!("start the server on that machine, or mend the address in {}", self.file())
+            }
+        };
+        report.wrong(AREA, format!("nobody answers at {}", sanitize::quote(url)), todo);
+    }
+
+    /// As whom it calls the server.
+    fn judge_caller(&self, network: &Network, report: &mut Report) {
+        let (client, file) = (self.client, self.file());
+        if client.comes_as_nobody(network) {
+            report.wrong(
+                AREA,
+                format!(
+                    "{client} comes without a session, and {file} does not say as whom, so the \
+                     server refuses it"
+                ),
+                format!(
+                    "run `team-table init --client {} --url` with `?name=NAME` behind the address, \
+                     or with --token-env",
+                    client.name
+                ),
+            );
+        }
+        if let Some(name) = network.token_env.as_deref().filter(|name| !config::is_set(name)) {
+            report.note(
+                AREA,
+                format!(
+                    "`{name}`, in which {client} looks for its token, is not set in this shell: it \
+                     has to be where you start {client}"
+                ),
             );
         }
     }
@@ -301,7 +365,8 @@ impl Check<'_> {
         }
     }
 
-    fn judge_trust(&self, verdict: Verdict, report: &mut Report) -> String {
+    /// `verb` is what it does with the server.
+    fn judge_trust(&self, verdict: Verdict, verb: &str, report: &mut Report) -> String {
         if self.sits {
             return "a session of it sits there".to_owned();
         }
@@ -310,13 +375,15 @@ impl Check<'_> {
             Verdict::StartsAnyway => OWN_CONFIG.to_owned(),
             Verdict::Refuses { what, todo } => {
                 report.wrong(AREA, what, todo);
-                "it does not start the server".to_owned()
+                format!("it does not {verb} the server")
             }
             Verdict::Waits { what, todo } => {
                 report.note(AREA, format!("{what}: {todo}"));
-                "it starts the server once you agree".to_owned()
+                format!("it {verb}s the server once you agree")
             }
-            Verdict::CannotTell(why) => format!("cannot tell whether it starts the server: {why}"),
+            Verdict::CannotTell(why) => {
+                format!("cannot tell whether it {verb}s the server: {why}")
+            }
         }
     }
 
@@ -396,17 +463,14 @@ impl Facts {
         if !self.is_set_up {
             return format!("{title}: {}", self.starts);
         }
+        let plugin = if self.has_plugin { "; it has the plugin too" } else { "" };
         if let Some(url) = &self.url {
-            return format!(
-                "{title}: `{}` calls {}; {}",
-                self.file,
-                sanitize::quote(url),
-                self.starts
-            );
+            let url = sanitize::quote(url);
+            return format!("{title}: `{}` calls {url}; {}{plugin}", self.file, self.starts);
         }
         let command = self.command.iter().chain(&self.args).map(String::as_str);
         let command = sanitize::quote(&command.collect::<Vec<_>>().join(" "));
-        format!("{title}: `{}` starts {command}; {}", self.file, self.starts)
+        format!("{title}: `{}` starts {command}; {}{plugin}", self.file, self.starts)
     }
 }
 

@@ -37,6 +37,8 @@ const TAIL: u64 = 64 << 10;
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     installed: Vec<Installed>,
+    /// The clients whose plugin has hooks.
+    of_plugins: Vec<&'static str>,
     /// The last failures.
     log: Vec<String>,
 }
@@ -77,7 +79,9 @@ pub(super) fn look(place: &Place<'_>, facts: &super::Facts, report: &mut Report)
         }
         installed.push(found);
     }
-    if installed.is_empty() && !facts.clients.iter().any(|client| client.has_plugin) {
+    let has_plugin = facts.clients.iter().filter(|client| client.has_plugin);
+    let of_plugins: Vec<&str> = has_plugin.map(|client| client.client).collect();
+    if installed.is_empty() && of_plugins.is_empty() {
         report.note(
             AREA,
             "without hooks an agent hears of mail only when it calls a tool; `team-table init \
@@ -86,7 +90,7 @@ pub(super) fn look(place: &Place<'_>, facts: &super::Facts, report: &mut Report)
     }
     let log = last_lines(&place.workspace.hook_log());
     judge_log(&log, place, report);
-    Facts { installed, log }
+    Facts { installed, of_plugins, log }
 }
 
 impl Installed {
@@ -146,6 +150,10 @@ fn judge_log(log: &[String], place: &Place<'_>, report: &mut Report) {
 impl Facts {
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.installed.iter().map(Installed::line).collect();
+        lines.extend(self.of_plugins.iter().map(|name| {
+            let title = Survey::of(name).map_or(*name, |survey| survey.client().title);
+            format!("{title}: its plugin has hooks")
+        }));
         if lines.is_empty() {
             lines.push("none are installed".to_owned());
         }

@@ -26,7 +26,7 @@ mod wire;
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -61,7 +61,7 @@ use self::{
 };
 use super::{event_loop, interrupted, queue::Queue, web};
 use crate::{
-    config::{AgentEnv, Config},
+    config::{AgentEnv, Config, PORT},
     error::{Error, Result},
     platform,
     tools::{Desk, SharedStore, Who},
@@ -203,6 +203,10 @@ async fn run(
     let routes = Router::new().merge(mcp).merge(board);
     let routes = routes.layer(middleware::from_fn_with_state(Arc::clone(&net), guard::guard));
     say(&format!("listening on http://{address}/{path} (Ctrl-C ends it)"));
+    say(&format!(
+        "the board is at http://{address}/; `{}` lets you write there",
+        web_command(address)
+    ));
 
     let chores = [tokio::spawn(sweep(Arc::clone(&registry))), tokio::spawn(check_passes(net))];
     let mut connections = JoinSet::new();
@@ -223,6 +227,19 @@ async fn run(
     }
     drop(timeout(SETTLE, registry.settle(SETTLE)).await);
     Ok(())
+}
+
+/// What leads a person to the board at this address.
+fn web_command(address: SocketAddr) -> String {
+    let mut command = "team-table web".to_owned();
+    // It means 127.0.0.1 and this port itself.
+    if !address.ip().is_unspecified() && address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
+        command.push_str(&format!(" --host {}", address.ip()));
+    }
+    if address.port() != PORT {
+        command.push_str(&format!(" --port {}", address.port()));
+    }
+    command
 }
 
 async fn accept(
