@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use super::{
+    address,
     init::{Args, Setup},
-    plan::Plan,
+    plan::{Plan, Untaken},
 };
 use crate::{
     clients::{self, Client, Extras, Link, Server},
-    platform,
+    config, platform,
 };
 
 /// What the person has to do now, and what to expect.
@@ -20,11 +21,26 @@ pub(super) fn after_setup(
     server: &Server,
     plan: &Plan,
 ) -> String {
-    let mut steps = network_steps(plan);
+    if plan.is_empty() {
+        let mut steps = network_steps(plan, true);
+        steps.extend(plan.untaken.iter().map(mend));
+        steps.extend(local_step(args, extras, server, plan));
+        steps.push("`team-table doctor` says whether the clients start or call the server".into());
+        return format!("next:\n{}{FIRST_WORDS}", items(&steps));
+    }
+    let mut steps = network_steps(plan, false);
     for client in clients {
+        let is_of = |untaken: &&Untaken| untaken.client.name == client.name;
+        let untaken: Vec<&Untaken> = plan.untaken.iter().filter(is_of).collect();
+        if !untaken.iter().any(|it| it.has_server) {
+            steps.push(format!("{client}: {}", client.next));
+        }
+        if !untaken.is_empty() {
+            steps.extend(untaken.into_iter().map(mend));
+            continue;
+        }
         let called = plan.called.iter().find(|(it, _)| it.name == client.name);
         let is_called = called.is_some() || matches!(server.link, Link::Network(_));
-        steps.push(format!("{client}: {}", client.next));
         let starts_us = client.files.iter().any(|file| file.has_commands(extras));
         if extras.hooks && !(is_called && starts_us) {
             steps.push(format!("{client}, hooks: {}", client.next_hooks));
@@ -36,19 +52,15 @@ pub(super) fn after_setup(
             steps.push(format!("{client}, allow: {}", client.next_allow));
         }
     }
-    let files: Vec<String> = plan.names.iter().map(|name| format!("`{name}`")).collect();
-    let files = listed(&files);
-    let again = again(args, extras, server);
-    if let Some(command) = &plan.local {
-        steps.push(format!(
-            "the command is `{command}`, as PATH does not lead to this program: put it there and \
-             run `{again}` again before you share {files}"
-        ));
-    }
+    let files = files(plan);
+    steps.extend(local_step(args, extras, server, plan));
     if is_git(&cx.top) {
         // What is there already may have come by calls of another form.
         let is_kept = matches!(server.link, Link::Program(_)) && !plan.called.is_empty();
-        let again = if is_kept { "init as you did here".to_owned() } else { format!("`{again}`") };
+        let again = match again(args, extras, server) {
+            _ if is_kept => "init as you did here".to_owned(),
+            again => format!("`{again}`"),
+        };
         steps.push(format!(
             "commit {files}, so that every clone and worktree has them, or run {again} in each \
              worktree; `.agent-comms/.gitignore` keeps that folder out of git"
@@ -63,20 +75,51 @@ pub(super) fn after_setup(
             workspace.display()
         ));
     }
-    let steps: String = steps.iter().map(|step| item(step)).collect();
     format!(
-        "next:\n{steps}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
-         {FOR_AGENTS}"
+        "next:\n{}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
+         {FOR_AGENTS}\n{FIRST_WORDS}",
+        items(&steps)
     )
 }
 
-/// What has to be there before clients are led to servers on the network.
-fn network_steps(plan: &Plan) -> Vec<String> {
+fn items(steps: &[String]) -> String {
+    steps.iter().map(|step| item(step)).collect()
+}
+
+fn files(plan: &Plan) -> String {
+    let files: Vec<String> = plan.names.iter().map(|name| format!("`{name}`")).collect();
+    listed(&files)
+}
+
+/// Where a client will not take its file, nothing else is promised of it.
+fn mend(untaken: &Untaken) -> String {
+    let Untaken { client, name, has_server } = untaken;
+    let until = if *has_server { "starts no server" } else { "heeds nothing in it" };
+    format!(
+        "{client}: mend `{name}` at the place named above, as it {until} until then; \
+         `team-table doctor` then says what is next"
+    )
+}
+
+/// What a command that only this machine knows asks for.
+fn local_step(args: &Args, extras: Extras, server: &Server, plan: &Plan) -> Option<String> {
+    let (command, again) = (plan.local.as_ref()?, again(args, extras, server));
+    Some(format!(
+        "the command is `{command}`, as PATH does not lead to this program: put it there and run \
+         `{again}` again before you share {}",
+        files(plan)
+    ))
+}
+
+/// What has to be there before clients are led to servers on the network; if need be without what is
+/// there already.
+fn network_steps(plan: &Plan, only_missing: bool) -> Vec<String> {
     let mut steps = Vec::new();
     for (_, network) in &plan.called {
         let transport = if clients::is_sse(&network.url) { "sse" } else { "streamable-http" };
         let url = network.url.split('?').next().unwrap_or_default();
-        let variable = network.token_env.iter().map(|name| {
+        let is_set = |name: &&String| only_missing && config::is_set(name);
+        let variable = network.token_env.iter().filter(|name| !is_set(name)).map(|name| {
             format!(
                 "`{name}` has to hold a token where you start each client: `team-table token add \
                  NAME` makes one, where the table is"
@@ -86,7 +129,8 @@ fn network_steps(plan: &Plan) -> Vec<String> {
             "the server at `{url}` has to run: `team-table serve --transport {transport}`, where \
              the table is"
         );
-        for step in [server].into_iter().chain(variable) {
+        let server = Some(server).filter(|_| !only_missing || !address::is_answered(&network.url));
+        for step in server.into_iter().chain(variable) {
             if !steps.contains(&step) {
                 steps.push(step);
             }
@@ -128,6 +172,11 @@ const FOR_AGENTS: &str = "\
     Other agents and a human work here too: the `team-table` tools reach them.\n\
     Call `register` when you begin and `get_messages` before you end.\n\
     When a result says that messages are unread, read and answer them first.\n";
+
+/// What shows that it works.
+const FIRST_WORDS: &str = "\
+    then type, in each of two sessions:\n\n\
+    Who else sits at the team table? Say hello to them, then wait for an answer.\n";
 
 /// An item of a list, in lines of at most 80 columns; what stands in backticks is not torn.
 pub(super) fn item(text: &str) -> String {

@@ -272,6 +272,12 @@ fn tokens_say_who_comes() {
     server.client("/mcp").token("tt_1").ask("tools/list");
     assert!(start.elapsed() >= Duration::from_millis(80), "{:?}", start.elapsed());
     let said = server.process.stderr();
+    let port = server.address.port();
+    let board = format!(
+        "\nthe board is at http://127.0.0.1:{port}/; `team-table web --port {port}` lets you write \
+         there\n"
+    );
+    assert!(said.contains(&board), "{said}");
     assert!(said.contains("a wrong or revoked token came from") && !said.contains("tt_"), "{said}");
 
     let mut ada = server.client("/mcp").token(&ada_token);

@@ -62,7 +62,7 @@ fn two_clients_with_one_file_have_one_entry() {
     assert_eq!(files(&desk), [".mcp.json"]);
     assert_eq!(desk.text(".mcp.json").matches("team-table\": {").count(), 1);
     assert!(printed.unwrapped().contains("Copilot CLI: start `copilot`"), "{}", printed.talk);
-    write(&desk.at(".git/HEAD"), "");
+    let desk = Desk::with(".git/HEAD", "");
     let printed = desk.run(&both).unwrap();
     assert!(printed.unwrapped().contains("commit `.mcp.json`, so"), "{}", printed.talk);
 

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use team_table::commands::init::Args;
+
 use crate::{
     init::{Desk, Tree, assert_same, only, remove, with, write},
     support::Table,
@@ -256,6 +258,42 @@ fn the_next_steps_are_those_of_what_was_set_up() {
     ] {
         assert!(all.contains(part), "{part} is not in {all}");
     }
+}
+
+/// What was said once is not said again, and nothing is promised that will not be.
+#[test]
+fn the_next_steps_are_what_is_still_to_do() {
+    const FIRST: &str = "then type, in each of two sessions:\n\nWho else sits at the team table? Say \
+                         hello to them, then wait for an answer.\n";
+    let desk = Desk::with(".git/HEAD", "");
+    let first = desk.init().talk;
+    assert!(first.contains("- commit `.mcp.json`") && first.contains("AGENTS.md"), "{first}");
+    assert!(first.ends_with(FIRST), "{first}");
+    let again = desk.init().talk;
+    let rest = "- `team-table doctor` says whether the clients start or call the server\n";
+    assert_eq!(again, format!("nothing to change\nnext:\n{rest}{FIRST}"));
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp?name=ada", listener.local_addr().unwrap());
+    let args = Args { url: Some(url), ..only("claude", Args::default()) };
+    let first = desk.run(&args).unwrap().unwrapped();
+    assert!(first.contains("has to run: `team-table serve"), "{first}");
+    assert!(!desk.run(&args).unwrap().talk.contains("has to run"));
+    drop(listener);
+    assert!(desk.run(&args).unwrap().talk.contains("has to run"));
+
+    let desk = Desk::with(".mcp.json", "{} // mine\n");
+    let mend = "- Claude Code: mend `.mcp.json` at the place named above, as it starts no server \
+                until then; `team-table doctor` then says what is next";
+    for _ in 0..2 {
+        let said = desk.init();
+        assert!(said.unwrapped().contains(mend), "{}", said.talk);
+        assert!(!said.talk.contains("Connected"), "{}", said.talk);
+    }
+    let desk = Desk::with(CLAUDE, "{} // mine\n");
+    let said = desk.run(&with("hooks")).unwrap().unwrapped();
+    let mend = "mend `.claude/settings.json` at the place named above, as it heeds nothing in it";
+    assert!(said.contains(mend), "{said}");
 }
 
 #[test]

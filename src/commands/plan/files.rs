@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Change, Plan, missing_folders, read};
+use super::{Change, Plan, Untaken, missing_folders, read};
 use crate::{
     clients::{Allowed, Client, Extras, Fault, File, Format, KEY, Link, Network, Server, State},
     commands::receipt::{Drawer, Made, Receipt},
@@ -88,7 +88,7 @@ impl Plan {
                 self.remark_on_hooks(file, name, &after).map_err(refused)?;
             }
             if self.remark_on_notation(client, file, name, &after) {
-                self.untaken.push((client, file));
+                self.untaken.push(Untaken { client, name, has_server: file.server.is_some() });
             }
             let is_run = matches!(server.link, Link::Program(_))
                 && file.server.is_some()

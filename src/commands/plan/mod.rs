@@ -13,7 +13,7 @@ use similar::TextDiff;
 use self::files::refusal;
 use super::receipt::{Drawer, Made, Receipt};
 use crate::{
-    clients::{Client, Fault, File, Network},
+    clients::{Client, Fault, Network},
     error::{Error, Result},
     fault, platform,
 };
@@ -32,11 +32,19 @@ pub(super) struct Plan {
     /// The clients that call a server on the network when all is done, and which.
     pub(super) called: Vec<(&'static Client, Network)>,
     /// The files that a client will not take as they are.
-    pub(super) untaken: Vec<(&'static Client, &'static File)>,
+    pub(super) untaken: Vec<Untaken>,
     /// Files without our parts when all is done, which the receipt need not name any more.
     free: Vec<PathBuf>,
     /// The command that a file names, where it is a path of this machine.
     pub(super) local: Option<String>,
+}
+
+/// A file that its client will not take as it is.
+pub(super) struct Untaken {
+    pub(super) client: &'static Client,
+    pub(super) name: &'static str,
+    /// It is the one with the server.
+    pub(super) has_server: bool,
 }
 
 /// One file that will have other bytes, or be made, or be deleted.

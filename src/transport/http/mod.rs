@@ -234,10 +234,10 @@ fn web_command(address: SocketAddr) -> String {
     let mut command = "team-table web".to_owned();
     // It means 127.0.0.1 and this port itself.
     if !address.ip().is_unspecified() && address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
-        command.push_str(&format!(" --host {}", address.ip()));
+        command.extend([" --host ", &address.ip().to_string()]);
     }
     if address.port() != PORT {
-        command.push_str(&format!(" --port {}", address.port()));
+        command.extend([" --port ", &address.port().to_string()]);
     }
     command
 }
