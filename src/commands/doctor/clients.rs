@@ -12,16 +12,15 @@ use super::{
     Place, Report,
     files::{Own, at, read, spot, text_of},
     members::Row,
-    plugin,
+    network, plugin,
 };
 use crate::{
     clients::{
-        self, Client, Format, KEY, Link, Network, Server, State,
+        self, Client, Format, KEY, Link, Server, State,
         survey::{Entry, SURVEYS, Survey, Verdict},
         value,
     },
-    commands::address,
-    config, platform,
+    platform,
     view::sanitize::{self, field},
     workspace::Reason,
 };
@@ -224,21 +223,12 @@ impl Check<'_> {
                     spot(self.client, main),
                     self.client
                 ),
-                format!("commit it, or run {} in this worktree", self.init_as_in(&there)),
+                format!(
+                    "commit it, or run {} in this worktree",
+                    network::init_as_in(self.client, &there)
+                ),
             );
         }
-    }
-
-    /// The command that makes an entry such as that file has.
-    fn init_as_in(&self, file: &Path) -> String {
-        let state = text_of(file).and_then(|text| self.client.server_file().look(&text).ok());
-        let Some(State::Ours(Server { link: Link::Network(network), .. })) = state else {
-            return "`team-table init`".to_owned();
-        };
-        let url = platform::shell_word(&network.url);
-        let token = network.token_env.map(|name| format!(" --token-env {name}"));
-        let command = format!("team-table init --client {} --url {url}", self.client.name);
-        sanitize::quote(&(command + &token.unwrap_or_default()))
     }
 
     fn judge_entry(&self, entry: &Entry, report: &mut Report) {
@@ -270,61 +260,16 @@ impl Check<'_> {
         }
         self.judge_table(entry, report);
         if let Some(url) = entry.url.as_ref().filter(|_| is_ours && !entry.is_off) {
-            self.judge_answer(url, report);
+            network::judge_answer(url, &file, report);
         }
         if let Some(State::Ours(Server { link: Link::Network(network), .. })) = &state {
-            self.judge_caller(network, report);
+            network::judge_caller(client, &file, network, report);
         }
         if let Some(State::Extended(others)) = state {
             let others: Vec<String> = others.iter().map(|name| field(name)).collect();
             report.note(
                 AREA,
                 format!("{file} has settings that init did not write: {}", others.join(", ")),
-            );
-        }
-    }
-
-    /// Whether somebody is there to be called.
-    fn judge_answer(&self, url: &str, report: &mut Report) {
-        if address::is_answered(url) {
-            return;
-        }
-        let transport = if clients::is_sse(url) { "sse" } else { "streamable-http" };
-        let serve = format!("team-table serve --transport {transport}");
-        let todo = match address::local_port(url) {
-            Some(config::PORT) => format!("run `{serve}` where that table is"),
-            Some(port) => format!("run `{serve} --port {port}` where that table is"),
-            None => {
-                format!("start the server on that machine, or mend the address in {}", self.file())
-            }
-        };
-        report.wrong(AREA, format!("nobody answers at {}", sanitize::quote(url)), todo);
-    }
-
-    /// As whom it calls the server.
-    fn judge_caller(&self, network: &Network, report: &mut Report) {
-        let (client, file) = (self.client, self.file());
-        if client.comes_as_nobody(network) {
-            report.wrong(
-                AREA,
-                format!(
-                    "{client} comes without a session, and {file} does not say as whom, so the \
-                     server refuses it"
-                ),
-                format!(
-                    "run `team-table init --client {} --url` with `?name=NAME` behind the address, \
-                     or with --token-env",
-                    client.name
-                ),
-            );
-        }
-        if let Some(name) = network.token_env.as_deref().filter(|name| !config::is_set(name)) {
-            report.note(
-                AREA,
-                format!(
-                    "`{name}`, in which {client} looks for its token, is not set in this shell: it \
-                     has to be where you start {client}"
-                ),
             );
         }
     }

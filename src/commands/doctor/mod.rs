@@ -10,6 +10,7 @@ mod hooks;
 mod mail;
 mod members;
 mod message;
+mod network;
 mod plugin;
 mod table;
 
