@@ -8,7 +8,8 @@ use std::{
 };
 
 use crate::{
-    clients::{Network, is_endpoint, is_variable},
+    clients::{Network, is_endpoint, is_sse, is_variable},
+    config::PORT,
     domain::{name::MemberName, token},
     error::{Error, Result},
 };
@@ -48,10 +49,22 @@ pub(super) fn parse(url: &str, token_env: Option<&str>) -> Result<Network> {
     Ok(Network { url: url.to_owned(), token_env })
 }
 
-/// Where `serve` has to listen so that it answers at this address: on this machine, and at which
-/// port; none where that is another machine, or something else.
-pub(super) fn local_port(url: &str) -> Option<u16> {
-    Parts::of(url).ok().filter(Parts::is_loopback).map(|parts| parts.port)
+/// The command that serves at an address of this machine; where another machine is meant, or
+/// something else, without a port, which only whoever is there knows.
+pub(super) fn serve_command(url: &str) -> String {
+    let transport = if is_sse(url) { "sse" } else { "streamable-http" };
+    let command = format!("team-table serve --transport {transport}");
+    match Parts::of(url) {
+        Ok(parts) if parts.is_loopback() && parts.port != PORT => {
+            format!("{command} --port {}", parts.port)
+        }
+        _ => command,
+    }
+}
+
+/// Whether an address is one of this machine.
+pub(super) fn is_local(url: &str) -> bool {
+    Parts::of(url).is_ok_and(|parts| parts.is_loopback())
 }
 
 /// Whether somebody takes connections at an address of a client's file; of one that is none, as

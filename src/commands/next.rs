@@ -8,7 +8,7 @@ use super::{
     plan::{Plan, Untaken},
 };
 use crate::{
-    clients::{self, Client, Extras, Link, Server},
+    clients::{Client, Extras, Link, Server},
     config, platform,
 };
 
@@ -77,7 +77,7 @@ pub(super) fn after_setup(
     }
     format!(
         "next:\n{}- for AGENTS.md and CLAUDE.md, if you like (init does not write them):\n\n\
-         {FOR_AGENTS}\n{FIRST_WORDS}",
+         {FOR_AGENTS}{FIRST_WORDS}",
         items(&steps)
     )
 }
@@ -116,7 +116,6 @@ fn local_step(args: &Args, extras: Extras, server: &Server, plan: &Plan) -> Opti
 fn network_steps(plan: &Plan, only_missing: bool) -> Vec<String> {
     let mut steps = Vec::new();
     for (_, network) in &plan.called {
-        let transport = if clients::is_sse(&network.url) { "sse" } else { "streamable-http" };
         let url = network.url.split('?').next().unwrap_or_default();
         let is_set = |name: &&String| only_missing && config::is_set(name);
         let variable = network.token_env.iter().filter(|name| !is_set(name)).map(|name| {
@@ -126,8 +125,8 @@ fn network_steps(plan: &Plan, only_missing: bool) -> Vec<String> {
             )
         });
         let server = format!(
-            "the server at `{url}` has to run: `team-table serve --transport {transport}`, where \
-             the table is"
+            "the server at `{url}` has to run: `{}`, where the table is",
+            address::serve_command(&network.url)
         );
         let server = Some(server).filter(|_| !only_missing || !address::is_answered(&network.url));
         for step in server.into_iter().chain(variable) {
@@ -174,7 +173,7 @@ const FOR_AGENTS: &str = "\
     When a result says that messages are unread, read and answer them first.\n";
 
 /// What shows that it works.
-const FIRST_WORDS: &str = "\
+const FIRST_WORDS: &str = "\n\
     then type, in each of two sessions:\n\n\
     Who else sits at the team table? Say hello to them, then wait for an answer.\n";
 

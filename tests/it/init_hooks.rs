@@ -263,7 +263,7 @@ fn the_next_steps_are_those_of_what_was_set_up() {
 /// What was said once is not said again, and nothing is promised that will not be.
 #[test]
 fn the_next_steps_are_what_is_still_to_do() {
-    const FIRST: &str = "then type, in each of two sessions:\n\nWho else sits at the team table? Say \
+    const FIRST: &str = "\nthen type, in each of two sessions:\n\nWho else sits at the team table? Say \
                          hello to them, then wait for an answer.\n";
     let desk = Desk::with(".git/HEAD", "");
     let first = desk.init().talk;

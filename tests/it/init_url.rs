@@ -195,7 +195,7 @@ fn what_has_to_be_there_is_said() {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
     let printed = desk.run(&led("http://[::1]:1/sse --client claude")).unwrap().unwrapped();
-    assert!(printed.contains("--transport sse`"), "{printed}");
+    assert!(printed.contains("--transport sse --port 1`"), "{printed}");
 }
 
 /// They would tell of the table here, at which nobody of theirs sits.

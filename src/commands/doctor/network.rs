@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Report, clients::AREA, files::text_of};
 use crate::{
-    clients::{Client, Link, Network, Server, State, is_sse},
+    clients::{Client, Link, Network, Server, State},
     commands::address,
     config, platform,
     view::sanitize,
@@ -15,12 +15,10 @@ pub(super) fn judge_answer(url: &str, file: &str, report: &mut Report) {
     if address::is_answered(url) {
         return;
     }
-    let transport = if is_sse(url) { "sse" } else { "streamable-http" };
-    let serve = format!("team-table serve --transport {transport}");
-    let todo = match address::local_port(url) {
-        Some(config::PORT) => format!("run `{serve}` where that table is"),
-        Some(port) => format!("run `{serve} --port {port}` where that table is"),
-        None => format!("start the server on that machine, or mend the address in {file}"),
+    let todo = if address::is_local(url) {
+        format!("run `{}` where that table is", address::serve_command(url))
+    } else {
+        format!("start the server on that machine, or mend the address in {file}")
     };
     // Two clients may call it as two members.
     let url = url.split('?').next().unwrap_or(url);
