@@ -70,7 +70,7 @@ fn hook_failed() -> u8 {
 }
 
 fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
-    let matches = match tree_for(argv).try_get_matches_from(argv) {
+    let matches = match read(argv) {
         Ok(matches) => matches,
         Err(err) if err.use_stderr() && is_hook(argv) => {
             say(&err.to_string());
@@ -144,6 +144,44 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
         }
         other => Err(Error::internal(format!("the command {other} leads nowhere"))),
     }
+}
+
+/// Reads the command line. A text may begin with a dash, and so does a mistyped option: only what goes
+/// on with a blank or a digit is text, such as the item of a list. All else needs `--` before it.
+fn read(argv: &[OsString]) -> clap::error::Result<ArgMatches> {
+    let tree = tree_for(argv);
+    if argv.iter().any(|word| word.to_str().is_some_and(|it| Entry::with_command(it).is_some())) {
+        let mut is_text = false;
+        let words = argv.iter().map(|word| {
+            is_text |= word == "--";
+            match word.to_str().filter(|_| !is_text).and_then(stand_in) {
+                Some(text) => text.into(),
+                None => word.clone(),
+            }
+        });
+        strict(tree.clone()).try_get_matches_from(words)?;
+    }
+    tree.try_get_matches_from(argv)
+}
+
+/// For a text with a dash in front that clap takes for options: the same with another dash.
+fn stand_in(word: &str) -> Option<String> {
+    let rest = word.strip_prefix('-')?;
+    let is_text = rest.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit());
+    (is_text && word.parse::<f64>().is_err()).then(|| format!("\u{2010}{rest}"))
+}
+
+/// The tree whose texts do not begin with a dash.
+fn strict(tree: Command) -> Command {
+    tree.mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            if arg.is_allow_hyphen_values_set() {
+                arg.allow_hyphen_values(false).allow_negative_numbers(true)
+            } else {
+                arg
+            }
+        })
+    })
 }
 
 /// The tree as far as this command line needs it. A server is started for each agent and stays: the

@@ -354,17 +354,46 @@ fn who_speaks() {
 #[test]
 fn texts_that_begin_with_a_dash() {
     let table = Table::new();
-    let bodies = ["- one\n- two", "-x", "--flag", "-1", "--"];
+    let bodies = ["- one\n- two", "-\tx", "-5 degrees", "-1", "-x", "--flag", "--"];
     for body in &bodies[..4] {
         table.ok(&["send", "human", body, "--as", "ada"]);
     }
-    table.ok(&["send", "human", "--as", "ada", "--", "--"]);
+    for body in &bodies[4..] {
+        table.ok(&["send", "human", "--as", "ada", "--", body]);
+    }
     table.ok(&["send", "--reply-to", "1", "- an answer", "--as", "ada"]);
     table.ok(&["broadcast", "- to all", "--as", "ada"]);
     let inbox = table.json(&["inbox", "--as", "human"]);
     let messages = inbox["messages"].as_array().unwrap();
     let found: Vec<&str> = messages.iter().map(|it| it["body"].as_str().unwrap()).collect();
     assert_eq!(found, [&bodies[..], &["- an answer", "- to all"]].concat());
+}
+
+/// A mistyped option is no text.
+#[test]
+fn mistyped_options() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "ada"]);
+    let before = table.stored();
+    let mut record = Record::default();
+    for args in [
+        &["send", "human", "--jsn"][..],
+        &["send", "--jsn", "hi"],
+        &["send", "human", "- an item", "--jsn"],
+        &["send", "human", "-x"],
+        &["broadcast", "--jsn"],
+        &["share", "k", "--versoin"],
+        &["create-task", "--prio"],
+        &["create-task", "one", "--description", "--prio", "high"],
+        &["update-task", "T1", "--coment", "- a list"],
+        &["heartbeat", "--clear"],
+    ] {
+        let args = [args, &["--as", "ada"]].concat();
+        let output = record.run(&table, &args);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{args:?}");
+    }
+    assert_eq!(table.stored(), before);
+    insta::assert_snapshot!(record.0);
 }
 
 /// Commands that speak as the same member at once wait for each other, also where they have to make
