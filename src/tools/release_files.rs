@@ -35,6 +35,7 @@ impl Tool for ReleaseFiles {
     const NAME: &'static str = "release_files";
     const COMMAND: &'static str = "release";
     const ACCESS: Access = Access::Writes;
+    const JOINS: bool = false;
     type Params = Params;
     type Output = Output;
 

@@ -351,6 +351,35 @@ fn who_speaks() {
     insta::assert_snapshot!(record);
 }
 
+/// A slip in `--as` makes no member, except where something begins with the command.
+#[test]
+fn names_that_nobody_has() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "ada"]);
+    let before = table.stored();
+    let mut record = Record::default();
+    for args in [
+        &["inbox", "--as", "adda"][..],
+        &["inbox", "--peek", "--as", "adda"],
+        &["wait", "--timeout-seconds", "0", "--as", "adda"],
+        &["heartbeat", "busy", "--as", "somebody"],
+        &["leave", "--as", "nobody"],
+        &["release", "--as", "adda"],
+        &["tasks", "--as", "humn"],
+    ] {
+        let output = record.run(&table, args);
+        assert_eq!((output.code, output.stdout.as_str()), (1, ""), "{args:?}");
+    }
+    assert_eq!(table.stored(), before);
+    let seats = fs::read_dir(table.path().join(".agent-comms/seats")).unwrap();
+    let seats: Vec<String> =
+        seats.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!seats.iter().any(|seat| seat.contains("adda")), "{seats:?}");
+    record.run(&table, &["send", "human", "the build is red", "--as", "ci-bot"]);
+    record.run(&table, &["inbox", "--as", "ci-bot"]);
+    insta::assert_snapshot!(record.0);
+}
+
 #[test]
 fn texts_that_begin_with_a_dash() {
     let table = Table::new();
