@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{flush, print, say};
+use super::{flush, needs_table, print, say};
 use crate::{
     config::Config,
     domain::token,
@@ -40,7 +40,7 @@ pub struct Args {
 /// Prints the address.
 ///
 /// # Errors
-/// An agent runs this; the table cannot be written.
+/// An agent runs this; there is no table, or it cannot be written.
 pub fn run(args: &Args, desk: Desk, config: &Config, out: &mut dyn Write) -> Result<u8> {
     let agent = &config.agent;
     let session = agent.claude_session.as_ref().or(agent.codex_thread.as_ref());
@@ -48,6 +48,7 @@ pub fn run(args: &Args, desk: Desk, config: &Config, out: &mut dyn Write) -> Res
         return Err(Error::refused("an agent runs this, and whoever enters writes as the human")
             .hint("the person runs `team-table web` in a terminal of their own"));
     }
+    needs_table(&desk)?;
     let address = address(args);
     let token = token::text(&platform::random()?);
     let hash = token::hash(&token);

@@ -66,6 +66,7 @@ impl Tool for UpdateTask {
     const NAME: &'static str = "update_task";
     const COMMAND: &'static str = "update-task";
     const ACCESS: Access = Access::Writes;
+    const FOUNDS: bool = false;
     type Params = Params;
     type Output = Output;
 
