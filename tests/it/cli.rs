@@ -674,6 +674,9 @@ fn reset_without_sessions() {
     table.ok(&["register", "--as", "ada"]);
     table.ok(&["send", "human", "one", "--as", "ada"]);
     table.ok(&["send", "human", "two", "--as", "ada"]);
+    table.ok(&["create-task", "one", "--as", "ada"]);
+    table.ok(&["share", "key", "value", "--as", "ada"]);
+    table.ok(&["reserve", "src/**", "--as", "ada"]);
     record.run(&table, &["reset", "--backup", "copy.db"]);
     record.run(&table, &["members", "--as", "human"]);
     record.run(&table, &["inbox", "--as", "human"]);
@@ -805,13 +808,13 @@ fn on_a_terminal_reset_asks() {
     table.ok(&["send", "human", "one", "--as", "ada"]);
     let Some((code, text)) = on_a_terminal(&table, &["reset"], &[], "n\n") else { return };
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("Delete all members and 1 message"), "{text}");
+    assert!(text.contains("Delete 1 member, 1 message and the log, for good"), "{text}");
     assert!(text.ends_with("error: nothing was reset\n"), "{text}");
     let (code, text) = on_a_terminal(&table, &["reset"], &[], "y\n").unwrap();
     assert_eq!(code, 0, "{text}");
     let (code, text) = on_a_terminal(&table, &["reset", "--yes"], &[], "").unwrap();
     assert_eq!(code, 0, "{text}");
-    assert!(!text.contains("Delete all"), "{text}");
+    assert!(!text.contains("Delete "), "{text}");
 }
 
 /// `log -f` shows what happens while it runs, and ends with its reader.
