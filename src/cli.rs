@@ -11,7 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args as _, Command,
+    error::{ContextKind, ContextValue},
+    value_parser,
+};
 
 use crate::{
     commands::{self, doctor, init, log, plugin, poll, reset, serve, token},
@@ -70,7 +74,7 @@ fn hook_failed() -> u8 {
 }
 
 fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
-    let matches = match read(argv) {
+    let matches = match read(argv).map_err(harmless) {
         Ok(matches) => matches,
         Err(err) if err.use_stderr() && is_hook(argv) => {
             say(&err.to_string());
@@ -144,6 +148,25 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
         }
         other => Err(Error::internal(format!("the command {other} leads nowhere"))),
     }
+}
+
+/// A slip is not to lead to what cannot be undone.
+fn harmless(mut err: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    let Some(ContextValue::Strings(mut names)) = err.remove(kind) else { return err };
+    names.retain(|name| name != "reset");
+    let slip = match err.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(slip)) => slip.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if slip.starts_with("reserv") {
+        // What is reserved, `status` shows.
+        names = vec!["reserve".to_owned(), "status".to_owned()];
+    }
+    if !names.is_empty() {
+        err.insert(kind, ContextValue::Strings(names));
+    }
+    err
 }
 
 /// Reads the command line. A text may begin with a dash, and so does a mistyped option: only what goes
@@ -247,9 +270,14 @@ pub fn tree() -> Command {
         .subcommand(plugin::Args::augment_args(Command::new("plugin")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
-        .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
-            Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
-        ))
+        .subcommand(
+            plain("completions", "Print a script that completes commands in a shell").arg(
+                Arg::new("shell")
+                    .help("The shell that the script is for")
+                    .required(true)
+                    .value_parser(value_parser!(clap_complete::Shell)),
+            ),
+        )
         .subcommand(commands::web::Args::augment_args(Command::new("web")))
 }
 

@@ -18,7 +18,7 @@ pub(super) struct ReleaseFiles;
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// Left out: all
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", help = "Left out: all; several with blanks between")]
     paths: Option<Vec<String>>,
 }
 

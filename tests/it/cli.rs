@@ -77,6 +77,31 @@ fn help() {
     assert_eq!(table.ok(&["--version"]), format!("team-table {}\n", env!("CARGO_PKG_VERSION")));
 }
 
+#[test]
+fn every_argument_has_its_help() {
+    for command in cli::tree().get_subcommands() {
+        for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            assert_ne!(help, "", "{} {}", command.get_name(), argument.get_id());
+        }
+    }
+}
+
+/// Who slips is not led to the command that deletes everything.
+#[test]
+fn reset_is_never_suggested() {
+    let table = Table::new();
+    for slip in ["resett", "rest", "rese", "reservations", "reservation", "Reset"] {
+        let output = table.run(&[slip]);
+        assert_eq!(output.code, 2, "{slip}");
+        assert!(!output.stderr.contains("'reset'"), "{slip}: {}", output.stderr);
+    }
+    let told = table.run(&["reservations"]).stderr;
+    assert!(told.contains("similar subcommands exist: 'reserve', 'status'"), "{told}");
+    let told = table.run(&["member"]).stderr;
+    assert!(told.contains("a similar subcommand exists: 'members'"), "{told}");
+}
+
 /// Help is for who runs commands: it names those, not tools and their parameters.
 #[test]
 fn help_names_commands() {
