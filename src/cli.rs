@@ -11,7 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args as _, Command,
+    error::{ContextKind, ContextValue},
+    value_parser,
+};
 
 use crate::{
     commands::{self, doctor, init, log, plugin, poll, reset, serve, token},
@@ -70,7 +74,7 @@ fn hook_failed() -> u8 {
 }
 
 fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
-    let matches = match tree_for(argv).try_get_matches_from(argv) {
+    let matches = match read(argv).map_err(harmless) {
         Ok(matches) => matches,
         Err(err) if err.use_stderr() && is_hook(argv) => {
             say(&err.to_string());
@@ -146,6 +150,63 @@ fn run(argv: &[OsString], config: &Arc<Config>) -> Result<u8> {
     }
 }
 
+/// A slip is not to lead to what cannot be undone.
+fn harmless(mut err: clap::Error) -> clap::Error {
+    let kind = ContextKind::SuggestedSubcommand;
+    let Some(ContextValue::Strings(mut names)) = err.remove(kind) else { return err };
+    names.retain(|name| name != "reset");
+    let slip = match err.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(slip)) => slip.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if slip.starts_with("reserv") {
+        // What is reserved, `status` shows.
+        names = vec!["reserve".to_owned(), "status".to_owned()];
+    }
+    if !names.is_empty() {
+        err.insert(kind, ContextValue::Strings(names));
+    }
+    err
+}
+
+/// Reads the command line. A text may begin with a dash, and so does a mistyped option: only what goes
+/// on with a blank or a digit is text, such as the item of a list. All else needs `--` before it.
+fn read(argv: &[OsString]) -> clap::error::Result<ArgMatches> {
+    let tree = tree_for(argv);
+    if argv.iter().any(|word| word.to_str().is_some_and(|it| Entry::with_command(it).is_some())) {
+        let mut is_text = false;
+        let words = argv.iter().map(|word| {
+            is_text |= word == "--";
+            match word.to_str().filter(|_| !is_text).and_then(stand_in) {
+                Some(text) => text.into(),
+                None => word.clone(),
+            }
+        });
+        strict(tree.clone()).try_get_matches_from(words)?;
+    }
+    tree.try_get_matches_from(argv)
+}
+
+/// For a text with a dash in front that clap takes for options: the same with another dash.
+fn stand_in(word: &str) -> Option<String> {
+    let rest = word.strip_prefix('-')?;
+    let is_text = rest.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit());
+    (is_text && word.parse::<f64>().is_err()).then(|| format!("\u{2010}{rest}"))
+}
+
+/// The tree whose texts do not begin with a dash.
+fn strict(tree: Command) -> Command {
+    tree.mut_subcommands(|command| {
+        command.mut_args(|arg| {
+            if arg.is_allow_hyphen_values_set() {
+                arg.allow_hyphen_values(false).allow_negative_numbers(true)
+            } else {
+                arg
+            }
+        })
+    })
+}
+
 /// The tree as far as this command line needs it. A server is started for each agent and stays: the
 /// help of all the other commands would be a part of what it touches, and of the time that it takes
 /// to start.
@@ -209,9 +270,14 @@ pub fn tree() -> Command {
         .subcommand(plugin::Args::augment_args(Command::new("plugin")))
         .subcommand(plain("where", "Print which table is used here, and why").arg(json.clone()))
         .subcommand(doctor::Args::augment_args(Command::new("doctor")).arg(json))
-        .subcommand(plain("completions", "Print a script that completes commands in a shell").arg(
-            Arg::new("shell").required(true).value_parser(value_parser!(clap_complete::Shell)),
-        ))
+        .subcommand(
+            plain("completions", "Print a script that completes commands in a shell").arg(
+                Arg::new("shell")
+                    .help("The shell that the script is for")
+                    .required(true)
+                    .value_parser(value_parser!(clap_complete::Shell)),
+            ),
+        )
         .subcommand(commands::web::Args::augment_args(Command::new("web")))
 }
 

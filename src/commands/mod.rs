@@ -28,7 +28,7 @@ use clap::{Command, builder::StyledStr};
 
 use crate::{
     error::{Error, Result},
-    tools::TABLE,
+    tools::{Desk, TABLE},
     view::{sanitize, wrap::wrap},
 };
 
@@ -66,6 +66,22 @@ fn no_table(table: &Path) -> String {
     format!(
         "no table here yet: {table} is made by `team-table init`, or by the first call of an agent"
     )
+}
+
+/// For commands that only look: there is nothing to look at.
+fn print_no_table(table: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        return print_json(out, &serde_json::json!({ "table": table, "exists": false }));
+    }
+    print_text(out, &no_table(table))
+}
+
+/// For commands that change what is there, and make no table for it.
+fn needs_table(desk: &Desk) -> Result<()> {
+    if desk.table_exists() {
+        return Ok(());
+    }
+    Err(Error::refused(no_table(&desk.workspace().table)))
 }
 
 /// An error's text for who runs commands: hints name tools and parameters, as models know them.

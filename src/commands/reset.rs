@@ -8,15 +8,17 @@ use std::{
 use super::{asked, say};
 use crate::{
     error::{Error, Result},
+    store::Contents,
     tools::{Desk, MemberLine},
     transport::{event_loop, queue::Queue},
     view::text,
 };
 
-/// Delete all members and messages; connected sessions go on
+/// Delete members, messages, tasks, shared context, reservations and the log
 ///
-/// Rows are deleted in one transaction, the file stays, and ids go on counting. Files that `init`
-/// wrote stay. Members that sit there keep their names and are told by their next result.
+/// All of it goes in one step. Network tokens and the files that `init` wrote stay, and numbers go on
+/// where they were. Where sessions are connected it wants --force: they keep their names and are told
+/// by their next result. On a terminal it asks; without one it goes ahead when nobody sits there.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Do not ask
@@ -37,10 +39,10 @@ pub struct Args {
 /// cannot be written.
 pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     let table = desk.workspace().table.clone();
-    let Some((seated, n_messages)) = desk.look(|cx| {
+    let Some((seated, mut contents)) = desk.look(|cx| {
         let mut seated = MemberLine::all(cx)?;
         seated.retain(|line| line.session.is_some() && !line.shown.has_left());
-        Ok((seated, cx.tx.n_messages()?))
+        Ok((seated, cx.tx.contents(cx.now)?))
     })?
     else {
         say(&format!("nothing to reset: there is no table at {}", table.display()));
@@ -59,26 +61,43 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
             .hint("end them first, or add --force: they then go on with an empty table"));
     }
     if !args.yes && io::stdin().is_terminal() {
-        let messages = text::counted(n_messages, "message");
-        let question = format!("Delete all members and {messages} in {}? [y/N]", table.display());
+        contents.members -= i64::try_from(seated.len()).unwrap_or(0);
+        let question = format!(
+            "Delete {}, for good, in {}? Tokens and clients' files stay. [y/N]",
+            listed(&contents),
+            table.display()
+        );
         if !asked(&question)? {
             return Err(Error::refused("nothing was reset"));
         }
     }
     let queue = Queue::new(desk);
     let runtime = event_loop()?;
-    let n_deleted =
+    let gone =
         runtime.block_on(queue.write(|desk, turn| desk.reset(turn, args.backup.as_deref())))?;
     runtime.shutdown_background();
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
-    let messages = text::counted(n_deleted, "message");
-    say(&format!("reset {}: {messages} deleted", table.display()));
+    say(&format!("reset {}: deleted {}", table.display(), listed(&gone)));
     match seated.len() {
         0 => {}
         1 => say("1 connected session goes on; its next result tells it"),
         n => say(&format!("{n} connected sessions go on; their next result tells each")),
     }
     Ok(0)
+}
+
+/// `2 members, 31 messages, 1 task and the log`.
+fn listed(contents: &Contents) -> String {
+    let counts = [
+        (contents.members, "member"),
+        (contents.messages, "message"),
+        (contents.tasks, "task"),
+        (contents.keys, "shared key"),
+        (contents.reservations, "reservation"),
+    ];
+    let some = counts.into_iter().filter(|(n, _)| *n > 0);
+    let some: Vec<String> = some.map(|(n, noun)| text::counted(n, noun)).collect();
+    if some.is_empty() { "the log".to_owned() } else { format!("{} and the log", some.join(", ")) }
 }

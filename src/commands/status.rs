@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{flush, no_table, print_json, print_text};
+use super::{flush, print_json, print_no_table, print_text};
 use crate::{
     domain::{id::SessionId, limits, task::Status, time::Time},
     error::Result,
@@ -66,8 +66,7 @@ pub fn run(desk: &mut Desk, json: bool, out: &mut dyn Write) -> Result<u8> {
         })
     })?;
     match found {
-        None if json => print_json(out, &serde_json::json!({ "table": table, "exists": false }))?,
-        None => print_text(out, &no_table(&table))?,
+        None => print_no_table(&table, json, out)?,
         Some(status) if json => print_json(out, &status)?,
         Some(status) => print_text(out, &status.text())?,
     }

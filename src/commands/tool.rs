@@ -4,10 +4,10 @@ use std::{io::Write, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{flush, in_commands, print_json, print_text, say};
+use super::{flush, in_commands, needs_table, print_json, print_no_table, print_text, say};
 use crate::{
     error::Result,
-    tools::{Answer, Desk, Job},
+    tools::{Access, Answer, Desk, Job},
     transport::{event_loop, queue::Queue, wake},
 };
 
@@ -15,11 +15,21 @@ use crate::{
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Runs a tool and prints its result. What it hands out counts as read once it was printed and
-/// flushed. Returns the exit code.
+/// flushed. Only a command that begins something makes the table where there is none. Returns the
+/// exit code.
 ///
 /// # Errors
 /// What the caller cannot mend; what it can is printed to stderr, with its exit code.
 pub fn run(desk: Desk, job: &Job, json: bool, out: &mut dyn Write) -> Result<u8> {
+    if !job.entry.founds {
+        if job.entry.access == Access::Writes {
+            needs_table(&desk)?;
+        } else if !desk.table_exists() {
+            print_no_table(&desk.workspace().table, json, out)?;
+            flush(out)?;
+            return Ok(u8::from(job.waits.is_some()));
+        }
+    }
     let queue = Queue::new(desk);
     let runtime = event_loop()?;
     let answer = runtime.block_on(call(&queue, job))?;

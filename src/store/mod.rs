@@ -39,6 +39,7 @@ pub use self::{
     messages::{Handing, NewMessage, Sent, Shown, Standing, Unread},
     polling::Polled,
     reservations::{NewReservation, Reservation},
+    table::Contents,
     tasks::{Board, Dependency, NewTask, Reply, Task, TaskChange},
     tokens::Token,
 };

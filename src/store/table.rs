@@ -27,7 +27,40 @@ fn insert_first_members(conn: &Connection, now: i64) -> Result<()> {
     Ok(())
 }
 
+/// How much is in the table of what a reset deletes; the log and what belongs to these is not
+/// counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Contents {
+    /// Agents, also those that left.
+    pub members: i64,
+    pub messages: i64,
+    pub tasks: i64,
+    pub keys: i64,
+    /// That hold at this time.
+    pub reservations: i64,
+}
+
 impl Tx<'_> {
+    pub fn contents(&self, now: Time) -> Result<Contents> {
+        Ok(self.conn.query_row(
+            "SELECT (SELECT count(*) FROM member WHERE kind = 'agent'),
+                    (SELECT count(*) FROM message),
+                    (SELECT count(*) FROM task),
+                    (SELECT count(*) FROM context WHERE value IS NOT NULL),
+                    (SELECT count(*) FROM reservation WHERE ended_at IS NULL AND ends_at > ?1)",
+            [now.0],
+            |row| {
+                Ok(Contents {
+                    members: row.get(0)?,
+                    messages: row.get(1)?,
+                    tasks: row.get(2)?,
+                    keys: row.get(3)?,
+                    reservations: row.get(4)?,
+                })
+            },
+        )?)
+    }
+
     /// The number that changes with a reset and with a new file.
     pub fn epoch(&self) -> Result<i64> {
         let mut statement = self.conn.prepare_cached("SELECT epoch FROM about")?;

@@ -51,6 +51,7 @@ impl Tool for ClaimTask {
     const NAME: &'static str = "claim_task";
     const COMMAND: &'static str = "claim";
     const ACCESS: Access = Access::Writes;
+    const FOUNDS: bool = false;
     type Params = Params;
     type Output = Output;
 

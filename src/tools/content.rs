@@ -62,13 +62,41 @@ impl Args for Content {
 
 impl FromArgMatches for Content {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Content, clap::Error> {
-        text_of(matches, words(matches).1).map(Content)
+        let (recipient, text) = words(matches);
+        if text.is_none() && matches.try_contains_id("reply_to").is_ok() {
+            check_parts(matches, recipient)?;
+        }
+        text_of(matches, text).map(Content)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Content::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// For a message to somebody, of which the text seems to be missing: what looks like no name is the
+/// text, and the recipient is missing.
+fn check_parts(matches: &ArgMatches, recipient: Option<&String>) -> Result<(), clap::Error> {
+    if matches.contains_id("body_file") {
+        return Ok(());
+    }
+    let is_name = |word: &str| {
+        word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@*".contains(c)) && word != "-"
+    };
+    let what = match recipient {
+        Some(word) if !is_name(word) => "a recipient or --reply-to is missing",
+        Some(_) => "the text is missing",
+        None if matches.contains_id("reply_to") => "the text is missing",
+        None => "the recipient and the text are missing",
+    };
+    Err(clap::Error::raw(
+        ErrorKind::MissingRequiredArgument,
+        format!(
+            "{what}\nhint: `team-table send NAME TEXT`, or `team-table send --reply-to ID TEXT`; the \
+             text as an argument, as `-` on stdin, or with --body-file"
+        ),
+    ))
 }
 
 /// The text that is given as an argument, on stdin or in a file.

@@ -24,7 +24,7 @@ pub(super) struct CreateTask;
 /// Put a task on the team's task board
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, help = "One line: what is to be done")]
     title: String,
     /// What to do, and when it is done
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -33,10 +33,21 @@ pub(super) struct Params {
     #[arg(long, value_name = "NAME")]
     assignee: Option<String>,
     #[serde(default)]
-    #[arg(long, value_enum, default_value_t, hide_possible_values = false)]
+    #[arg(
+        long,
+        help = "How urgent it is",
+        value_enum,
+        default_value_t,
+        hide_possible_values = false
+    )]
     priority: Priority,
     /// Tasks to finish first
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "ID",
+        value_delimiter = ',',
+        help = "Tasks to finish first, with commas: T1,T3"
+    )]
     depends_on: Option<Vec<TaskId>>,
 }
 

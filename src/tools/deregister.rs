@@ -26,6 +26,7 @@ impl Tool for Deregister {
     const NAME: &'static str = "deregister";
     const COMMAND: &'static str = "leave";
     const ACCESS: Access = Access::Writes;
+    const JOINS: bool = false;
     type Params = Params;
     type Output = Output;
 

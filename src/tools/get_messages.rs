@@ -32,7 +32,7 @@ pub(super) struct GetMessages;
     Marks the messages read. With --include-read, --query, --from, --thread or --before: search the \
     history, mark nothing.")]
 pub(super) struct Params {
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, help = "Also what was read before", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_read: Option<bool>,
     /// Words to find
     #[arg(long, value_name = "WORDS")]

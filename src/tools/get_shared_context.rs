@@ -23,6 +23,7 @@ pub(super) struct GetSharedContext;
 /// Read shared context: a decision or fact, or list all
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
+    #[arg(help = "Left out: a list of all keys")]
     key: Option<String>,
 }
 

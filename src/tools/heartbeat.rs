@@ -26,6 +26,7 @@ impl Tool for Heartbeat {
     const NAME: &'static str = "heartbeat";
     const COMMAND: &'static str = "heartbeat";
     const ACCESS: Access = Access::Writes;
+    const JOINS: bool = false;
     type Params = Params;
     type Output = Output;
 

@@ -17,7 +17,7 @@ pub(super) struct ListMembers;
 /// List who else is here: agents, their state, role, place and what they do
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, help = "Also those who left", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     include_left: Option<bool>,
 }
 

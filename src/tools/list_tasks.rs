@@ -22,9 +22,9 @@ pub(super) struct ListTasks;
 /// List the task board: open tasks first, what to work on next; or one in full
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[arg(long)]
+    #[arg(long, help = "Only with this status")]
     status: Option<Status>,
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = "Only what this member holds")]
     assignee: Option<String>,
     /// Only what you could claim now
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]

@@ -20,6 +20,7 @@ pub(super) struct MessageStatus;
 /// Show one message in full and who has it: queued, handed or read
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
+    #[arg(help = "Id of the message, such as 41 or #41")]
     message_id: MessageId,
 }
 

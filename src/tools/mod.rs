@@ -100,6 +100,10 @@ pub(crate) trait Tool {
     const ACCESS: Access;
     /// Clients that show models only the names of tools show this one in full.
     const ALWAYS_LOAD: bool = false;
+    /// `--as NAME` of a name that nobody has makes a member: the command is one that begins something.
+    const JOINS: bool = matches!(Self::ACCESS, Access::Writes);
+    /// On the command line it makes the table where there is none.
+    const FOUNDS: bool = Self::JOINS;
     /// A client calls it by itself: its model knows nothing of the call, and reads no head lines.
     const IS_HOOK: bool = false;
     type Params: DeserializeOwned + JsonSchema + clap::Args + Send + Sync + 'static;
@@ -247,6 +251,10 @@ pub struct Entry {
     pub command: &'static str,
     pub access: Access,
     pub always_load: bool,
+    /// Whether it makes a member of who speaks.
+    pub joins: bool,
+    /// Whether a command makes the table where there is none.
+    pub founds: bool,
     raw_schema: fn() -> Map<String, Value>,
     /// The command with its arguments and help.
     pub clap: fn() -> clap::Command,
@@ -304,6 +312,8 @@ const fn entry<T: Tool>() -> Entry {
         command: T::COMMAND,
         access: T::ACCESS,
         always_load: T::ALWAYS_LOAD,
+        joins: T::JOINS,
+        founds: T::FOUNDS,
         raw_schema: schema::of::<T::Params>,
         clap: || <T::Params as clap::Args>::augment_args(clap::Command::new(T::COMMAND)),
         parse_json: |entry, arguments| {

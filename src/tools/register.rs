@@ -37,7 +37,7 @@ pub(super) struct Params {
     #[arg(long)]
     role: Option<String>,
     /// What you are good at
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', help = "What you are good at, with commas: rust,sql")]
     capabilities: Option<Vec<String>>,
     /// What you work on now
     #[arg(long)]

@@ -18,7 +18,7 @@ pub(super) struct ReleaseFiles;
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// Left out: all
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", help = "Left out: all; several with blanks between")]
     paths: Option<Vec<String>>,
 }
 
@@ -35,6 +35,7 @@ impl Tool for ReleaseFiles {
     const NAME: &'static str = "release_files";
     const COMMAND: &'static str = "release";
     const ACCESS: Access = Access::Writes;
+    const JOINS: bool = false;
     type Params = Params;
     type Output = Output;
 

@@ -28,9 +28,13 @@ pub(super) struct ReserveFiles;
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
     /// Paths or .gitignore patterns, such as src/db/**
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(
+        required = true,
+        value_name = "PATH",
+        help = "Paths or .gitignore patterns, such as src/db/**; several with blanks between"
+    )]
     paths: Vec<String>,
-    #[arg(long)]
+    #[arg(long, help = "What for: the others see it")]
     reason: Option<String>,
     /// 60; at most 1440
     #[arg(long, allow_negative_numbers = true)]

@@ -60,6 +60,7 @@ impl Tool for SendMessage {
     const NAME: &'static str = "send_message";
     const COMMAND: &'static str = "send";
     const ACCESS: Access = Access::Writes;
+    const FOUNDS: bool = false;
     const ALWAYS_LOAD: bool = true;
     type Params = Params;
     type Output = Output;

@@ -26,14 +26,19 @@ pub(super) struct UpdateTask;
 /// Mark a task done, set its status, result or holder, or comment on it
 #[derive(Debug, Deserialize, schemars::JsonSchema, clap::Args)]
 pub(super) struct Params {
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", help = "Id of the task, such as T7 or 7")]
     task_id: TaskId,
-    #[arg(long)]
+    #[arg(long, help = "New status")]
     status: Option<Status>,
     /// What came of it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     result: Option<LongText>,
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        help = "A word to those concerned"
+    )]
     comment: Option<LongText>,
     /// New holder; empty: nobody
     #[arg(long, value_name = "NAME")]
@@ -66,6 +71,7 @@ impl Tool for UpdateTask {
     const NAME: &'static str = "update_task";
     const COMMAND: &'static str = "update-task";
     const ACCESS: Access = Access::Writes;
+    const FOUNDS: bool = false;
     type Params = Params;
     type Output = Output;
 

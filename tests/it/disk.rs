@@ -190,8 +190,8 @@ fn a_folder_that_may_not_be_written_to_is_named() {
         for (path, mode) in &locked {
             set_mode(path, mode & 0o555);
         }
-        let send = ["send", "--as", "ada", "human", "hello"];
-        let done = finish(place.command_of(program, &[&args, &send[..]].concat()));
+        let write = ["broadcast", "--as", "ada", "hello"];
+        let done = finish(place.command_of(program, &[&args, &write[..]].concat()));
         let mut agent =
             Agent::spawn(Path::new(program), &[&args, &["serve"][..]].concat(), place.path(), &[]);
         agent.initialize("tester");

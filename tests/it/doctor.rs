@@ -1065,6 +1065,7 @@ fn nothing_steers_the_terminal() {
     let folder = project.table.path().join("a\u{1b}]0;x\u{7}b");
     fs::create_dir(&folder).unwrap();
     project.table.set("TEAM_TABLE_DB", &folder.join("x.db").display().to_string());
+    project.table.ok(&["register", "--as", "ada"]);
     project.table.ok(&["send", "--as", "ada", "human", "hello"]);
     for args in [["doctor"].as_slice(), &["doctor", "7"]] {
         let output = project.table.run(args);

@@ -397,7 +397,7 @@ fn a_waiting_process_ends_with_new_mail() {
 #[test]
 fn nobody_waits_beside_a_session_that_sits_nowhere() {
     let place = Place::new();
-    place.ok(&["send", "--as", "ada", "human", "the table is there"]);
+    place.send("ada", "human", "the table is there");
     let begin = Instant::now();
     let done = run_hook(&place, "wake", &said_at_stop()).wait_with_output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");

@@ -131,7 +131,7 @@ fn waiting(place: &Place, args: &[&str]) -> Child {
 #[test]
 fn an_edit_before_the_turn_to_write_is_kept() {
     let place = Place::new();
-    place.ok(&["send", "--as", "ada", "human", "hello"]);
+    place.send("ada", "human", "hello");
     write(&json(&place), OTHERS.as_bytes());
     let held = turn(&place);
     let child = waiting(&place, &["init", "--yes"]);

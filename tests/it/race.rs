@@ -106,7 +106,7 @@ fn eight_processes_that_write_to_each_other_lose_nothing() {
 fn twenty_servers_that_want_one_name_get_twenty() {
     let place = Place::new();
     // The table is there, and the name was somebody's before.
-    place.ok(&["send", "--as", "ada", "human", "hello"]);
+    place.send("ada", "human", "hello");
     let mut agents: Vec<_> =
         (0..20).map(|_| place.started(&[], &[("TEAM_TABLE_NAME", "ada")])).collect();
     let calls: Vec<u64> =
@@ -128,7 +128,7 @@ fn twenty_servers_that_want_one_name_get_twenty() {
 #[test]
 fn looks_at_a_seat_never_cost_anybody_the_name() {
     let place = Place::new();
-    place.ok(&["send", "--as", "ada", "human", "hello"]);
+    place.send("ada", "human", "hello");
     let lock = std::fs::File::open(place.comms().join("seats/seat-ada.lock")).unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

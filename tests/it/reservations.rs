@@ -233,7 +233,7 @@ fn the_next_write_of_anybody_ends_what_ran_out() {
         table.open().query_row(sql, [], |row| row.get(0)).unwrap()
     };
     table.set("TEAM_TABLE_NOW", &(NOW + 59_999).to_string());
-    table.ok(&["heartbeat", "--as", "bob"]);
+    table.ok(&["register", "--as", "bob"]);
     assert_eq!(unread(&table), 0);
     table.set("TEAM_TABLE_NOW", &(NOW + 60_000).to_string());
     assert_eq!(table.run(&["send", "nobody", "hi", "--as", "bob"]).code, 1);

@@ -18,7 +18,7 @@
 //! later, and for commands. `UPDATE=1` writes what the first way answers into the files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -277,6 +277,8 @@ struct Stage {
     now: i64,
     desks: BTreeMap<String, InProcess>,
     agents: BTreeMap<String, Agent>,
+    /// Who has run a command.
+    registered: BTreeSet<String>,
 }
 
 impl Stage {
@@ -285,7 +287,14 @@ impl Stage {
         for (name, value) in env {
             table.set(name, value);
         }
-        Stage { way, table, now: NOW, desks: BTreeMap::new(), agents: BTreeMap::new() }
+        Stage {
+            way,
+            table,
+            now: NOW,
+            desks: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            registered: BTreeSet::new(),
+        }
     }
 
     fn say(&mut self, speaker: &str, command: &str, arguments: Map<String, Value>) -> String {
@@ -316,6 +325,13 @@ impl Stage {
                 agent.call(entry.name, Value::Object(arguments)).text
             }
             Way::Mcp | Way::Commands => {
+                // A session sits down with any call; who speaks by commands begins with this one.
+                if self.registered.insert(speaker.to_owned())
+                    && speaker != name::HUMAN
+                    && !entry.joins
+                {
+                    self.table.ok(&["register", "--as", speaker]);
+                }
                 let args = as_command_line(entry, &arguments);
                 let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
                 args.extend(["--as", speaker]);

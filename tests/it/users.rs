@@ -83,7 +83,7 @@ fn all_count(place: &Place, bob: &mut Agent, n: usize) {
 
 /// Another number each time.
 fn uncounted(place: &Place) -> i64 {
-    place.ok(&["heartbeat", "--as", "counter"]);
+    place.ok(&["register", "--as", "counter"]);
     place.ok(&["send", "--as", "counter", "human", "x"]);
     place.number("SELECT count(*) FROM message")
 }

@@ -146,6 +146,9 @@ impl Events {
 }
 
 fn token(table: &Table, port: u16) -> String {
+    if !table.file().exists() {
+        table.ok(&["register", "--as", "human"]);
+    }
     let output = table.ok(&["web", "--port", &port.to_string()]);
     let address = format!("http://127.0.0.1:{port}/#t=");
     output.trim().strip_prefix(&address).unwrap().to_owned()
@@ -315,6 +318,7 @@ fn an_agent_gets_no_address() {
     let output = table.run_with(&["web"], &[("CLAUDECODE", "1")], "");
     assert_eq!((output.code, output.stdout.as_str()), (1, ""));
     assert!(output.stderr.starts_with("error: an agent runs this"), "{}", output.stderr);
+    table.ok(&["register", "--as", "human"]);
     let output = table.run(&["web", "--host", "::1", "--port", "1"]);
     assert!(output.stdout.starts_with("http://[::1]:1/#t="), "{}", output.stdout);
     assert!(output.stderr.contains("nobody answers at http://[::1]:1 yet"), "{}", output.stderr);
@@ -323,6 +327,7 @@ fn an_agent_gets_no_address() {
 #[test]
 fn an_address_behind_a_proxy() {
     let table = Table::new();
+    table.ok(&["register", "--as", "human"]);
     let output = table.run(&["web", "--url", "https://Table.Example/"]);
     assert!(output.stdout.starts_with("https://table.example/#t="), "{}", output.stdout);
     assert!(!output.stderr.contains("nobody answers"), "{}", output.stderr);

@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Kind, Result},
     seat::{Seat, Seats, WriteTurn},
-    store::{Event, Handing, Pulse, Tx},
+    store::{Contents, Event, Handing, Pulse, Tx},
     view::text::Front,
     workspace::Workspace,
 };
@@ -204,12 +204,12 @@ impl Desk {
         self.seats.bell(name)
     }
 
-    /// Empties the table, with a copy of it first if asked for, and says how many messages it held.
-    /// Members that sit there are told by their next result; their bells are rung.
+    /// Empties the table, with a copy of it first if asked for, and says what was deleted.
+    /// Members that sit there stay, and are told by their next result; their bells are rung.
     ///
     /// # Errors
     /// The table or the copy cannot be written.
-    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&Path>) -> Result<i64> {
+    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&Path>) -> Result<Contents> {
         let now = self.now();
         self.open(Some(turn), now)?;
         let mut shared = opened(&self.store);
@@ -225,7 +225,8 @@ impl Desk {
                 .map(|member| member.id)
                 .collect();
             let names: Vec<MemberName> = members.into_iter().map(|member| member.name).collect();
-            let n_messages = tx.n_messages()?;
+            let mut gone = tx.contents(now)?;
+            gone.members -= i64::try_from(seated.len()).unwrap_or(0);
             tx.wipe(&seated, now)?;
             let event = Event {
                 actor: name::HUMAN,
@@ -235,7 +236,7 @@ impl Desk {
                 detail: None,
             };
             tx.log(now, &event)?;
-            Ok((names, n_messages))
+            Ok((names, gone))
         });
         if wiped.is_err()
             && let Some(path) = backup
@@ -244,14 +245,14 @@ impl Desk {
             // The next try makes its own copy, of what is there then.
             tracing::warn!("cannot remove {}: {err}", path.display());
         }
-        let (names, n_messages) = wiped?;
+        let (names, gone) = wiped?;
         for name in &names {
             self.seats.ring(name);
         }
         if let Err(err) = store.shrink() {
             tracing::debug!("the file could not be shrunk: {err}");
         }
-        Ok(n_messages)
+        Ok(gone)
     }
 }
 

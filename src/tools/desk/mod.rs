@@ -352,6 +352,7 @@ impl Desk {
             seats: &self.seats,
             workspace: &self.workspace,
             only_looks: job.is_some_and(|job| job.only_looks),
+            joins: job.is_none_or(|job| job.entry.joins),
             is_call: job.is_some(),
             is_sign_of_life,
             had: self.had.as_ref(),

@@ -77,6 +77,8 @@ pub(super) struct Sitting<'a> {
     pub workspace: &'a Workspace,
     /// The command changes nothing, so that it may look at a seat where somebody sits.
     pub only_looks: bool,
+    /// The command makes a member of a name that nobody has.
+    pub joins: bool,
     /// A tool is called; else the session only sits down.
     pub is_call: bool,
     /// Whoever asks is at work there.
@@ -133,13 +135,12 @@ impl Sitting<'_> {
     /// `--as NAME`: its seat is taken for the length of the command.
     fn sit_named(&self, tx: &Tx<'_>, name: &MemberName, epoch: i64, now: Time) -> Result<Seated> {
         let member = tx.member_named(name.as_str())?;
-        if self.only_looks {
-            let member = member.ok_or_else(|| {
-                Error::not_found(format!("no member named `{name}`"))
-                    .hint("`team-table members` shows who there is")
-            })?;
-            let session = self.session_of(&member);
-            return self.as_command(tx, &member, None, session, epoch, now);
+        if member.is_none() && (self.only_looks || !self.joins) {
+            return Err(nobody(tx, name)?);
+        }
+        if let Some(member) = member.as_ref().filter(|_| self.only_looks) {
+            let session = self.session_of(member);
+            return self.as_command(tx, member, None, session, epoch, now);
         }
         let Some(seat) = self.seats.claim(name)? else {
             // Only commands speak as it, each for a moment: another one does now.
@@ -275,4 +276,16 @@ impl Sitting<'_> {
             notices: Vec::new(),
         })
     }
+}
+
+/// A slip makes no member: it would be shown as active to everybody.
+fn nobody(tx: &Tx<'_>, name: &MemberName) -> Result<Error> {
+    let members = tx.members()?;
+    let known = members.iter().filter(|member| member.left_at.is_none() && !member.is_program());
+    let near = name::nearest(name.as_str(), known.map(|member| member.name.as_str()));
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    Ok(Error::not_found(format!("no member named `{name}`")).hint(format!(
+        "{near}`team-table members` shows who there is; `team-table register --as {name}` makes a \
+         new one"
+    )))
 }

@@ -105,9 +105,12 @@ impl Place {
         done.stdout
     }
 
-    /// Sends a message from the command line; gives its id.
+    /// Sends a message from the command line, where no table is as its first writer; gives its id.
     #[track_caller]
     pub(crate) fn send(&self, from: &str, to: &str, body: &str) -> u64 {
+        if !self.table().exists() {
+            self.ok(&["register", "--as", from]);
+        }
         id_in(&self.ok(&["send", "--as", from, to, body]))
     }
 
