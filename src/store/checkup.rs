@@ -189,7 +189,7 @@ fn open(path: &Path, mode: &str) -> Result<Store> {
     };
     let conn = Connection::open_with_flags(address, flags | access)?;
     configure(&conn)?;
-    Ok(Store { conn, path: path.to_owned(), id, log: None })
+    Ok(Store::of(conn, path, id))
 }
 
 impl Store {

@@ -22,6 +22,7 @@ mod web;
 
 use std::{
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -59,11 +60,18 @@ pub struct Store {
     id: FileId,
     /// The log that this connection writes to: it stays the same while one is open.
     log: Option<FileId>,
+    /// Which connection of this process it is.
+    number: u64,
 }
+
+/// How many connections this process has opened.
+static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// See [`Store::pulse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulse {
+    /// The counts of two connections have nothing to do with each other.
+    connection: u64,
     by_others: i64,
     by_us: u64,
 }
@@ -128,10 +136,15 @@ impl Store {
             let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             if file_id(path)? == Some(before) {
                 configure(&conn)?;
-                return Ok(Store { conn, path: path.to_owned(), id: before, log: None });
+                return Ok(Store::of(conn, path, before));
             }
         }
         Err(Error::busy("the table is being replaced all the time"))
+    }
+
+    fn of(conn: Connection, path: &Path, id: FileId) -> Store {
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        Store { conn, path: path.to_owned(), id, log: None, number }
     }
 
     /// By its first read `SQLite` has opened the log, by its path: that was the right one if the
@@ -158,7 +171,7 @@ impl Store {
     pub fn pulse(&self) -> Result<Pulse> {
         let mut statement = self.conn.prepare_cached("PRAGMA data_version")?;
         let by_others = statement.query_row([], |row| row.get(0))?;
-        Ok(Pulse { by_others, by_us: self.conn.total_changes() })
+        Ok(Pulse { connection: self.number, by_others, by_us: self.conn.total_changes() })
     }
 
     /// Runs a transaction that only reads; a write in it fails with [`Kind::NeedsWrite`].
@@ -336,5 +349,24 @@ impl From<rusqlite::Error> for Error {
             _ => Error::internal(format!("the table said: {err}")),
         }
         .source(err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Store;
+
+    /// Who follows a table goes by its pulse. Two tables with the same past have the same counts.
+    #[test]
+    fn a_table_made_anew_has_another_pulse() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, note) = (folder.path().join("t.db"), folder.path().join("log"));
+        let before = Store::found(&path, &note, 1).unwrap();
+        assert_eq!(before.pulse().unwrap(), before.pulse().unwrap());
+        for name in ["t.db", "t.db-wal", "t.db-shm"] {
+            std::fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        let after = Store::found(&path, &note, 1).unwrap();
+        assert_ne!(after.pulse().unwrap(), before.pulse().unwrap());
     }
 }
