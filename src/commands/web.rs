@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, Ipv6Addr},
 };
 
-use super::{address::is_served, flush, needs_table, print, say};
+use super::{address::is_served, flush, print, say};
 use crate::{
     config::{Config, PORT},
     domain::token,
@@ -44,7 +44,6 @@ pub fn run(args: &Args, desk: Desk, config: &Config, out: &mut dyn Write) -> Res
         return Err(Error::refused("an agent runs this, and whoever enters writes as the human")
             .hint("the person runs `team-table web` in a terminal of their own"));
     }
-    needs_table(&desk)?;
     let address = address(args);
     let token = token::text(&platform::random()?);
     let hash = token::hash(&token);

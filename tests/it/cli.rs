@@ -406,7 +406,6 @@ fn looking_makes_no_table() {
         &["claim", "T1", "--as", "ada"],
         &["heartbeat", "--as", "human"],
         &["leave", "--as", "ada"],
-        &["web"],
     ] {
         assert_eq!(record.run(&table, args).code, 1, "{args:?}");
     }
