@@ -26,6 +26,21 @@ pub(super) const MCP_JSON: Place = Place {
 const NO_HOOKS: &str = "no hooks of team-table are known for it, so none were set up";
 const NO_WAKE: &str = "nothing is known that wakes an idle session, so nothing was set up for that";
 
+/// A client of which nothing is known but how it starts a server or comes to one.
+const PLAIN: Client = Client {
+    name: "",
+    title: "",
+    files: &[],
+    signs: &[],
+    next: "",
+    next_hooks: NO_HOOKS,
+    next_wake: NO_WAKE,
+    next_allow: "",
+    is_sessionless: false,
+    tried: None,
+    readme: Readme { hooks: "none", wake: "nothing", allow: "" },
+};
+
 /// Every client that `init` knows, in the order of its output.
 pub const CLIENTS: &[Client] = &[CLAUDE, CODEX, GEMINI, OPENCODE, COPILOT, CURSOR, VS_CODE, ZED];
 
@@ -195,11 +210,8 @@ const OPENCODE: Client = Client {
     }],
     signs: &["opencode.json", "opencode.jsonc", ".opencode"],
     next: "start `opencode` here; `opencode mcp list` then says `connected`",
-    next_hooks: NO_HOOKS,
-    next_wake: NO_WAKE,
     next_allow: "`permission` in its file says that the tools run without asking, as they do \
                  unless a config says otherwise",
-    is_sessionless: false,
     tried: Some(Tried {
         version: "1.18.33",
         badge: "yes",
@@ -209,7 +221,8 @@ const OPENCODE: Client = Client {
         hook_at_end: "no",
         woken: "no",
     }),
-    readme: Readme { hooks: "none", wake: "nothing", allow: "`permission` in the same file" },
+    readme: Readme { allow: "`permission` in the same file", ..PLAIN.readme },
+    ..PLAIN
 };
 
 /// Source: tried with Copilot CLI 1.0.102. It takes a server from `.mcp.json` rather than one of
@@ -229,9 +242,7 @@ const COPILOT: Client = Client {
     next: "start `copilot` here and trust the folder; `copilot mcp list` then shows `team-table`",
     next_hooks: "no hooks of team-table are known for it; of Claude Code's in \
                  `.claude/settings.json` it says that it cannot load them",
-    next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: start it with `copilot --allow-tool=team-table`",
-    is_sessionless: false,
     tried: Some(Tried {
         version: "1.0.102",
         badge: "yes",
@@ -241,11 +252,8 @@ const COPILOT: Client = Client {
         hook_at_end: "no",
         woken: "no",
     }),
-    readme: Readme {
-        hooks: "none",
-        wake: "nothing",
-        allow: "not in a file: `copilot --allow-tool=team-table`",
-    },
+    readme: Readme { allow: "not in a file: `copilot --allow-tool=team-table`", ..PLAIN.readme },
+    ..PLAIN
 };
 
 /// Source: cursor.com/docs/mcp and /docs/reference/permissions, not tried. A list of allowed tools
@@ -268,13 +276,10 @@ const CURSOR: Client = Client {
     }],
     signs: &[".cursor"],
     next: "open the folder in Cursor and enable `team-table` in its settings, under MCP",
-    next_hooks: NO_HOOKS,
-    next_wake: NO_WAKE,
     next_allow: "allow `team-table` in Cursor's settings; a list in a file would take the place of \
                  yours, so none was written",
-    is_sessionless: false,
-    tried: None,
-    readme: Readme { hooks: "none", wake: "nothing", allow: "in Cursor's settings" },
+    readme: Readme { allow: "in Cursor's settings", ..PLAIN.readme },
+    ..PLAIN
 };
 
 /// Source: code.visualstudio.com/docs/copilot/reference/mcp-configuration, not tried.
@@ -297,12 +302,9 @@ const VS_CODE: Client = Client {
     }],
     signs: &[".vscode"],
     next: "open the folder in VS Code, trust it, and start `team-table` by `MCP: List Servers`",
-    next_hooks: NO_HOOKS,
-    next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: allow the tools of `team-table` when it asks",
-    is_sessionless: false,
-    tried: None,
-    readme: Readme { hooks: "none", wake: "nothing", allow: "when it asks" },
+    readme: Readme { allow: "when it asks", ..PLAIN.readme },
+    ..PLAIN
 };
 
 /// Source: zed.dev/docs/ai/mcp, /docs/worktree-trust and /docs/ai/tool-permissions, not tried. It
@@ -326,11 +328,8 @@ const ZED: Client = Client {
     }],
     signs: &[".zed"],
     next: "open the folder in Zed and trust it; its agent panel then lists `team-table`",
-    next_hooks: NO_HOOKS,
-    next_wake: NO_WAKE,
     next_allow: "no file of a project can say so: allow the tools of `team-table` when it asks, or \
                  under `agent.tool_permissions` in your own settings",
-    is_sessionless: false,
-    tried: None,
-    readme: Readme { hooks: "none", wake: "nothing", allow: "in your own settings" },
+    readme: Readme { allow: "in your own settings", ..PLAIN.readme },
+    ..PLAIN
 };

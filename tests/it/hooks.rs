@@ -244,15 +244,18 @@ fn a_cleared_session_is_told_again_and_its_shell_is_known() {
     assert_eq!(place.texts("SELECT key FROM session WHERE key IS NOT NULL"), ["s2"]);
 }
 
+/// A session of Claude Code whose environment tells this id.
+fn claude_with(place: &Place, key: &str) -> Agent {
+    let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
+    claude.initialize("claude-code");
+    claude
+}
+
 /// `--continue`: the environment tells an id that is not the session's.
 #[test]
 fn a_continued_session_is_found_by_what_its_hooks_tell() {
     let place = Place::new();
-    let start = |key: &str| {
-        let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
-        claude.initialize("claude-code");
-        claude
-    };
+    let start = |key: &str| claude_with(&place, key);
     let mut first = start("real");
     assert_eq!(name_in(&ok(first.call("register", json!({})))), "claude-1");
     first.close_stdin();
@@ -517,11 +520,7 @@ fn a_placeholder_is_no_session() {
 #[test]
 fn a_continued_session_takes_its_mail_along() {
     let place = Place::new();
-    let start = |key: &str| {
-        let mut claude = place.serve(&[], &[("CLAUDE_CODE_SESSION_ID", key)]);
-        claude.initialize("claude-code");
-        claude
-    };
+    let start = |key: &str| claude_with(&place, key);
     let mut first = start("real");
     ok(first.call("register", json!({})));
     first.close_stdin();
