@@ -25,8 +25,9 @@ use crate::{
     platform::{self, FileId},
 };
 
-/// A claim is tried for so long when only lookers are in its way, who hold a lock for microseconds.
-const CLAIM_TRIES: u32 = 50;
+/// A claim is tried for so long when only lookers are in its way: they hold a lock for microseconds,
+/// unless a busy machine lets them wait in between.
+const CLAIM_TRIES: u32 = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
 /// The folder of seats of one table.
@@ -91,7 +92,7 @@ impl Seats {
                 // The file was replaced between opening and locking it: try the new one.
                 continue;
             }
-            if !try_lock_shared(&lock.file, path)? {
+            if !is_free(&lock.file, path)? {
                 return Ok(None);
             }
             // Only a looker was in the way, and it is gone by now.
@@ -114,7 +115,7 @@ impl Seats {
     pub fn is_held(&self, name: &MemberName) -> bool {
         let path = self.lock_path(name);
         match platform::open_to_read(&path) {
-            Ok(file) => matches!(try_lock_shared(&file, &path), Ok(false)),
+            Ok(file) => matches!(is_free(&file, &path), Ok(false)),
             // Whoever cannot look, such as a process with too many files open, takes nothing from
             // somebody who may sit there.
             Err(err) => err.kind() != io::ErrorKind::NotFound,
@@ -169,8 +170,7 @@ impl Seats {
     /// Whether somebody has the turn to write. The look makes no file.
     pub fn turn_is_taken(&self) -> bool {
         let path = self.write_path();
-        platform::open_to_read(&path)
-            .is_ok_and(|file| matches!(try_lock_shared(&file, &path), Ok(false)))
+        platform::open_to_read(&path).is_ok_and(|file| matches!(is_free(&file, &path), Ok(false)))
     }
 
     /// Waits in line for the turn to write, on a thread of its own. A turn that comes when the
@@ -302,8 +302,14 @@ fn try_lock(file: &File, path: &Path) -> Result<bool> {
     locked(fs2::FileExt::try_lock_exclusive(file), path)
 }
 
-fn try_lock_shared(file: &File, path: &Path) -> Result<bool> {
-    locked(fs2::FileExt::try_lock_shared(file), path)
+/// Whether nobody holds the lock of `file`, but for others who look. Closing the file would not
+/// end the look: a program that is being started has a copy of it for a moment.
+fn is_free(file: &File, path: &Path) -> Result<bool> {
+    let free = locked(fs2::FileExt::try_lock_shared(file), path)?;
+    if free {
+        fs2::FileExt::unlock(file).map_err(|err| Error::io("unlock", path, err))?;
+    }
+    Ok(free)
 }
 
 fn locked(tried: io::Result<()>, path: &Path) -> Result<bool> {
@@ -318,8 +324,8 @@ fn locked(tried: io::Result<()>, path: &Path) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::Seats;
-    use crate::domain::name::MemberName;
+    use super::{Seats, is_free};
+    use crate::{domain::name::MemberName, platform};
 
     fn name(text: &str) -> MemberName {
         MemberName::parse(text).unwrap()
@@ -337,6 +343,19 @@ mod tests {
         drop(seat);
         assert!(!seats.is_held(&name("ada")) && seats.held().is_empty());
         assert!(seats.claim(&name("con")).unwrap().is_some(), "a device name on Windows");
+    }
+
+    #[test]
+    fn a_look_ends_though_a_copy_of_the_file_lives_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seat-ada.lock");
+        let file = platform::open_private(&path).unwrap();
+        // What a child has between fork and exec.
+        let _copy = file.try_clone().unwrap();
+        assert!(is_free(&file, &path).unwrap());
+        drop(file);
+        let seats = Seats::new(folder.path().to_owned());
+        assert!(seats.claim(&name("ada")).unwrap().is_some(), "nobody looks any more");
     }
 
     #[cfg(unix)]
