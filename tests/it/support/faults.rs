@@ -431,7 +431,8 @@ pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> String {
     format!("{call}\n")
 }
 
-/// The best of several tries counts: what the machine does beside delays some, and not all.
+/// The best of several tries counts, and what the machine takes for others is taken off: what it does
+/// beside delays some, and not all.
 #[track_caller]
 pub(crate) fn best_of(
     n_tries: usize,
@@ -442,11 +443,25 @@ pub(crate) fn best_of(
     let mut all = Vec::new();
     for _ in 0..n_tries {
         let took = once();
-        assert!(took < Duration::from_secs(1), "{what} took {took:?}");
-        all.push(took);
         if took < limit {
             return;
         }
+        let delay = delay_of_machine();
+        all.push((took, delay));
+        if took < limit + delay {
+            return;
+        }
+        assert!(took < Duration::from_secs(1) + delay, "{what} took {took:?}, of it {delay:?}");
     }
-    assert!(all.iter().any(|took| *took < limit), "{what}: {all:?} against {limit:?}");
+    panic!("{what}: {all:?} (and what the machine takes for others) against {limit:?}");
+}
+
+/// How long ten programs take, one after another, that have nothing to do: next to nothing where the
+/// machine has time.
+fn delay_of_machine() -> Duration {
+    let start = Instant::now();
+    for _ in 0..10 {
+        assert!(Command::new("true").status().unwrap().success());
+    }
+    start.elapsed()
 }
