@@ -57,8 +57,8 @@ impl Cx<'_> {
     pub fn watched(&self, wanted: &str) -> Result<Watched> {
         let found = match self.tx.member_named(wanted)? {
             Some(member) if member.is_human() => self.found(member),
-            Some(member) if !member.is_program() => self.recipient(member.name.as_str())?,
-            _ => return Err(self.unknown(wanted)?),
+            Some(member) => self.reachable(member)?,
+            None => return Err(self.unknown(wanted)?),
         };
         Ok(Watched {
             n_unread: self.n_unread(&found)?,

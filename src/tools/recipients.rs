@@ -46,8 +46,17 @@ impl Cx<'_> {
     /// # Errors
     /// Nobody of that name, with who there is; one who left or moved, with when and where; oneself.
     pub(super) fn recipient(&self, wanted: &str) -> Result<Found> {
-        let member = self.tx.member_named(wanted)?.filter(|member| !member.is_program());
-        let Some(member) = member else { return Err(self.unknown(wanted)?) };
+        match self.tx.member_named(wanted)? {
+            Some(member) => self.reachable(member),
+            None => Err(self.unknown(wanted)?),
+        }
+    }
+
+    /// A member that was found, if it can be written to; see [`Cx::recipient`].
+    pub(super) fn reachable(&self, member: Member) -> Result<Found> {
+        if member.is_program() {
+            return Err(self.unknown(member.name.as_str())?);
+        }
         if member.id == self.me.id {
             return Err(Error::refused(format!("`{}` is you", member.name))
                 .hint("list_members shows whom you can write to"));
@@ -69,8 +78,8 @@ impl Cx<'_> {
     /// As [`Cx::recipient`], for what may be a role too: agents write to `coordinator` where that is
     /// what somebody does, and nobody's name.
     pub(super) fn addressee(&self, wanted: &str) -> Result<Found> {
-        if self.tx.member_named(wanted)?.is_some() {
-            return self.recipient(wanted);
+        if let Some(member) = self.tx.member_named(wanted)? {
+            return self.reachable(member);
         }
         let members = self.present()?;
         let near = near_name(wanted, &members).or_else(|| near_role(wanted, &members));
