@@ -11,9 +11,10 @@ use tokio::{
 };
 
 use crate::{
+    domain::time::Time,
     error::{Error, Kind, Result},
     seat::WriteTurn,
-    store::Handing,
+    store::{Handing, Tx},
     tools::{Agent, Answer, Cx, Desk, Job},
 };
 
@@ -93,9 +94,24 @@ impl Queue {
     /// # Errors
     /// What is wrong with the table at the last try, or with the look.
     pub async fn look<T>(&self, mut f: impl FnMut(&mut Cx<'_>) -> Result<T>) -> Result<Option<T>> {
+        self.again(|desk| desk.look(&mut f)).await
+    }
+
+    /// As [`Queue::look`], for what belongs to no member: see [`Desk::read`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read<T>(
+        &self,
+        mut f: impl FnMut(&Tx<'_>, Time) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.again(|desk| desk.read(&mut f)).await
+    }
+
+    async fn again<T>(&self, mut f: impl FnMut(&mut Desk) -> Result<T>) -> Result<T> {
         let mut n_tries = 1;
         loop {
-            let found = self.desk.lock().await.look(&mut f);
+            let found = f(&mut *self.desk.lock().await);
             match found.as_ref().map_err(Error::kind) {
                 Err(Kind::Busy | Kind::NeedsWrite | Kind::Storage) if n_tries < STORAGE_TRIES => {}
                 _ => return found,

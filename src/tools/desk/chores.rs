@@ -129,6 +129,20 @@ impl Desk {
         store.write(|tx| f(tx, now))
     }
 
+    /// Reads the table, for what belongs to no member. `None` where there is no table yet.
+    ///
+    /// # Errors
+    /// What is wrong with the table, or with the reading.
+    pub fn read<T>(&mut self, f: impl FnOnce(&Tx<'_>, Time) -> Result<T>) -> Result<Option<T>> {
+        let now = self.now();
+        if !self.open_to_read(now)? {
+            return Ok(None);
+        }
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Ok(None) };
+        store.read(|tx| f(tx, now)).map(Some)
+    }
+
     /// Looks at the table as the human would, without a sign of life and without marking anything.
     /// `None` where there is no table yet.
     ///
@@ -136,8 +150,19 @@ impl Desk {
     /// What is wrong with the table, or with the look.
     pub fn look<T>(&mut self, f: impl FnOnce(&mut Cx<'_>) -> Result<T>) -> Result<Option<T>> {
         let now = self.now();
-        if !self.table_exists() {
+        if !self.open_to_read(now)? {
             return Ok(None);
+        }
+        let mut shared = opened(&self.store);
+        let Some(store) = shared.as_mut() else { return Ok(None) };
+        let around = (&self.seats, &self.workspace, self.front);
+        store.read(|tx| f(&mut as_human(tx, around, now)?)).map(Some)
+    }
+
+    /// Opens the table; `false` where there is none yet.
+    fn open_to_read(&mut self, now: Time) -> Result<bool> {
+        if !self.table_exists() {
+            return Ok(false);
         }
         match self.open(None, now) {
             // A copy that was put back, or an older version: it is made ready first.
@@ -148,10 +173,7 @@ impl Desk {
             }
             opened => opened?,
         }
-        let mut shared = opened(&self.store);
-        let Some(store) = shared.as_mut() else { return Ok(None) };
-        let around = (&self.seats, &self.workspace, self.front);
-        store.read(|tx| f(&mut as_human(tx, around, now)?)).map(Some)
+        Ok(true)
     }
 
     /// Changes the table as [`Desk::look`] looks at it: `f` says in whose name. `None` where there

@@ -56,13 +56,13 @@ const LOGGED: u32 = 5;
 const INVALID: &str = "Bearer realm=\"team-table\", error=\"invalid_token\"";
 
 pub(super) async fn has_tokens(looker: &Queue) -> Result<bool> {
-    let found = looker.look(|cx| cx.tx.has_tokens()).await?;
+    let found = looker.read(|tx, _| tx.has_tokens()).await?;
     Ok(found.unwrap_or(false))
 }
 
 /// What lets clients in now.
 pub(super) async fn live(looker: &Queue) -> Result<impl Fn(Key) -> bool + use<>> {
-    let tokens = looker.look(|cx| cx.tx.tokens()).await?.unwrap_or_default();
+    let tokens = looker.read(|tx, _| tx.tokens()).await?.unwrap_or_default();
     Ok(move |key| match key {
         Key::Token(id) => tokens.iter().any(|token| token.id == id),
         Key::Open => tokens.is_empty(),
@@ -91,14 +91,14 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
     let wish = named(request.uri.query())
         .map_err(|text| Box::new(refuse(StatusCode::BAD_REQUEST, text)))?;
     let hash = shown(&request.headers).map(token::hash);
-    let look = net.looker.look(|cx| {
+    let look = net.looker.read(|tx, now| {
         let token = match &hash {
-            Some(hash) => cx.tx.token(hash)?,
+            Some(hash) => tx.token(hash)?,
             None => None,
         };
-        let is_noted = |at: Time| cx.now.since(at).0 < MINUTE;
+        let is_noted = |at: Time| now.since(at).0 < MINUTE;
         let is_new = token.as_ref().is_some_and(|token| !token.used_at.is_some_and(is_noted));
-        Ok((token, cx.tx.has_tokens()?, is_new))
+        Ok((token, tx.has_tokens()?, is_new))
     });
     let (token, has_tokens, is_new) = match look.await {
         Ok(found) => found.unwrap_or_default(),

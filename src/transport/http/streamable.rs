@@ -57,9 +57,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Mcp {
     pub net: Arc<Net>,
-    in_session: Service,
+    in_session: Arc<Service>,
     /// Also refuses what needs a session and has none.
-    alone: Service,
+    alone: Arc<Service>,
 }
 
 type Service = StreamableHttpService<Door, NeverSessionManager>;
@@ -168,7 +168,7 @@ impl Mcp {
                 .disable_allowed_hosts()
                 .disable_allowed_origins()
                 .with_cancellation_token(net.end.child_token());
-            Service::new(|| Ok::<_, io::Error>(Door), Arc::default(), config)
+            Arc::new(Service::new(|| Ok::<_, io::Error>(Door), Arc::default(), config))
         };
         Mcp { net: Arc::clone(net), in_session: service(false), alone: service(true) }
     }
@@ -216,7 +216,7 @@ impl Mcp {
 
     async fn without_session(&self, caller: Caller, request: Request) -> Response {
         if request.method() != Method::POST {
-            return self.alone.handle(request).await.map(Body::new);
+            return by_rmcp(&self.alone, request).await;
         }
         let (mut parts, body) = match read(request).await {
             Ok(read) => read,
@@ -279,7 +279,7 @@ impl Mcp {
     /// What rmcp answers.
     async fn reply(&self, service: &Service, parts: Parts, body: Bytes) -> Response {
         let request = Request::from_parts(parts, Body::from(body.clone()));
-        let response = service.handle(request).await.map(Body::new);
+        let response = by_rmcp(service, request).await;
         match response.status() {
             // That it claims to be JSON is known: it is no message.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&body).unwrap_or(response),
@@ -288,6 +288,12 @@ impl Mcp {
             _ => response,
         }
     }
+}
+
+/// rmcp's reply. What it needs for that is as large as all its kinds of request, and has a place of
+/// its own: every request that goes past it would carry it along, from layer to layer.
+async fn by_rmcp(service: &Service, request: Request) -> Response {
+    Box::pin(service.handle(request)).await.map(Body::new)
 }
 
 /// The request with its body, which is there already.
