@@ -43,7 +43,7 @@ pub struct Config {
     pub path: Option<OsString>,
     /// The session of the agent in whose shell or as whose server we run.
     pub agent: AgentEnv,
-    /// A fixed clock in UTC milliseconds (`TEAM_TABLE_NOW`), for reproducible output.
+    /// A fixed clock in UTC milliseconds (`TEAM_TABLE_NOW`), for tests; not in a release.
     pub fixed_now: Option<i64>,
     /// How much sooner than in earnest whatever lasts over the network ends (`TEAM_TABLE_HURRY`);
     /// heeded by debug builds only.
@@ -129,7 +129,7 @@ impl Config {
 
     /// The time in UTC milliseconds since 1970.
     pub fn now(&self) -> i64 {
-        self.fixed_now.unwrap_or_else(clock)
+        self.fixed_now.filter(|_| cfg!(debug_assertions)).unwrap_or_else(clock)
     }
 }
 

@@ -72,7 +72,10 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
             };
             is_in_the_way = false;
             let Some((now, lines)) = page else { break };
-            epoch = Some(now);
+            if epoch != Some(now) {
+                // Another table, whose numbers begin anew.
+                (epoch, last) = (Some(now), 0);
+            }
             let Some(end) = lines.last() else { break };
             last = end.id;
             for line in &lines {

@@ -57,8 +57,7 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     if !seated.is_empty() && !args.force {
         let names: Vec<String> =
             seated.iter().map(|line| format!("{} ({})", line.name, line.shown)).collect();
-        return Err(Error::refused(format!("sessions are connected: {}", text::list(&names, 20)))
-            .hint("end them first, or add --force: they then go on with an empty table"));
+        return Err(Desk::in_use(&names));
     }
     if !args.yes && io::stdin().is_terminal() {
         contents.members -= i64::try_from(seated.len()).unwrap_or(0);
@@ -73,14 +72,15 @@ pub fn run(args: &Args, mut desk: Desk) -> Result<u8> {
     }
     let queue = Queue::new(desk);
     let runtime = event_loop()?;
-    let gone =
-        runtime.block_on(queue.write(|desk, turn| desk.reset(turn, args.backup.as_deref())))?;
+    // Somebody may have sat down while the person was asked.
+    let reset = queue.write(|desk, turn| desk.reset(turn, args.force, args.backup.as_deref()));
+    let (gone, n_seated) = runtime.block_on(reset)?;
     runtime.shutdown_background();
     if let Some(backup) = &args.backup {
         say(&format!("copied the table to {}", backup.display()));
     }
     say(&format!("reset {}: deleted {}", table.display(), listed(&gone)));
-    match seated.len() {
+    match n_seated {
         0 => {}
         1 => say("1 connected session goes on; its next result tells it"),
         n => say(&format!("{n} connected sessions go on; their next result tells each")),

@@ -111,6 +111,12 @@ const UNREAD: &str = concat!(
 const COUNT_UNREAD: &str =
     concat!("SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ", unread!(), " LIMIT ?3 + 0)");
 
+const COUNT_UNREAD_AFTER: &str = concat!(
+    "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE ",
+    unread!(),
+    " AND message_id > ?4 LIMIT ?3 + 0)"
+);
+
 const UNREAD_MESSAGES: &str = concat!(
     "SELECT message.*, late, n_handed,
             (SELECT name FROM member WHERE id = message.sender_id) AS sender
@@ -146,6 +152,21 @@ impl Tx<'_> {
         let mut statement = self.conn.prepare_cached(COUNT_UNREAD)?;
         let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
         let count: i64 = statement.query_row([member.0, session.0, stop], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// The same of those behind a message.
+    pub fn count_unread_after(
+        &self,
+        member: MemberId,
+        session: SessionId,
+        message: Option<MessageId>,
+    ) -> Result<usize> {
+        let mut statement = self.conn.prepare_cached(COUNT_UNREAD_AFTER)?;
+        let stop = i64::try_from(limits::COUNT_STOPS_AT).unwrap_or(i64::MAX);
+        let after = message.map_or(0, |message| message.0);
+        let count: i64 =
+            statement.query_row([member.0, session.0, stop, after], |row| row.get(0))?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 

@@ -8,6 +8,7 @@ use super::Tx;
 use crate::{
     domain::{id::MemberId, name, time::Time},
     error::{Error, Result},
+    platform,
 };
 
 /// Fills a new table: the row about itself, and the two members of the first day.
@@ -94,8 +95,10 @@ impl Tx<'_> {
         ] {
             conn.execute(sql, [&kept])?;
         }
+        // The changes of the shared context are counted anew.
+        conn.execute("UPDATE member SET context_seen = 0", [])?;
         conn.execute(
-            "UPDATE member SET role = '', note = '', capabilities = '[]', context_seen = 0 WHERE kind = 'human'",
+            "UPDATE member SET role = '', note = '', capabilities = '[]' WHERE kind = 'human'",
             [],
         )?;
         conn.execute("UPDATE about SET epoch = abs(random() >> 1), reset_at = ?1", [now.0])?;
@@ -116,10 +119,10 @@ impl super::Store {
         Ok(())
     }
 
-    /// Copies the table, as of now, to a file that is not there yet.
+    /// Copies the table, as of now, to a file that is not there yet, and that only its owner can read.
     ///
     /// # Errors
-    /// The copy cannot be written; a path that is not Unicode cannot be named to `SQLite`.
+    /// The copy cannot be written, and then there is none; a path that is not Unicode cannot be named to `SQLite`.
     pub fn copy_to(&self, path: &Path) -> Result<()> {
         let Some(name) = path.to_str() else {
             let shown = path.display();
@@ -128,7 +131,14 @@ impl super::Store {
             ))
             .hint("name a file in ASCII for the copy; nothing was reset"));
         };
-        self.conn.execute("VACUUM INTO ?1", [name])?;
-        Ok(())
+        // SQLite takes a file that is empty; one that it makes itself, others could read.
+        let made = platform::create_private_file(path).map(drop);
+        made.map_err(|err| Error::io("make", path, err))?;
+        self.conn.execute("VACUUM INTO ?1", [name]).map(drop).map_err(|err| {
+            if let Err(err) = std::fs::remove_file(path) {
+                tracing::warn!("cannot remove {}: {err}", path.display());
+            }
+            Error::from(err)
+        })
     }
 }

@@ -161,6 +161,9 @@ pub(super) fn inbox(cx: &mut Cx<'_>, limit: i64, peek: bool) -> Result<Output> {
     let more = match (peek, unread.count) {
         // Where the count stopped, what is left is counted anew.
         (false, limits::COUNT_STOPS_AT..) => cx.tx.count_unread(cx.me.id, cx.me.hands_as)?,
+        (true, limits::COUNT_STOPS_AT..) => {
+            cx.tx.count_unread_after(cx.me.id, cx.me.reads_as, messages.last().map(|it| it.id))?
+        }
         (_, count) => count - messages.len(),
     };
     Ok(Output::new(cx, messages, more, Page::Inbox))

@@ -145,12 +145,15 @@ pub(super) fn check(
 fn unknown(entry: &'static Entry, name: &str) -> Error {
     let err =
         Error::invalid(format!("unknown parameter {}; {}", sanitize::quote(name), takes(entry)));
+    let properties = entry.shape().input.get("properties").and_then(Value::as_object);
+    let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
     match name {
-        "sender" | "agent_name" | "from_agent" | "from" | "as" => {
-            err.hint("the sender is always you")
+        "sender" | "agent_name" | "from_agent" | "as" => err.hint("the sender is always you"),
+        "from" if has("content") => err.hint("the sender is always you"),
+        "to" if has("recipient") => err.hint("the parameter is called `recipient`"),
+        "body" | "text" | "message" if has("content") => {
+            err.hint("the parameter is called `content`")
         }
-        "to" => err.hint("the parameter is called `recipient`"),
-        "body" | "text" | "message" => err.hint("the parameter is called `content`"),
         _ => err,
     }
 }

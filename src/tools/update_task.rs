@@ -267,9 +267,18 @@ fn place(
     let new = assignee.id();
     let stays = new == task.assignee || new == Some(cx.me.id);
     match status {
+        Status::Done | Status::Cancelled if new == task.assignee => Ok((status, new)),
+        Status::Done | Status::Cancelled if moved.is_some() => {
+            Err(Error::invalid(format!("a task that is {status} goes to nobody any more"))
+                .hint("leave out assignee"))
+        }
         Status::Done | Status::Cancelled => {
             Err(Error::refused(format!("{} is {status}: it goes to nobody any more", task.id))
                 .hint("reopen it first, with status pending"))
+        }
+        Status::Review if new.is_none() && moved.is_some() => {
+            Err(Error::invalid("a task in review has somebody who answers for it")
+                .hint("leave out assignee, or name another one"))
         }
         Status::Review if new.is_none() => {
             Err(Error::refused(format!("{} is in review: somebody has to answer for it", task.id))

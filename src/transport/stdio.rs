@@ -73,6 +73,7 @@ async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
         }
     };
     tokio::pin!(service);
+    let mut is_clean = true;
     tokio::select! {
         () = &mut service => {}
         () = gone.cancelled() => {
@@ -83,14 +84,20 @@ async fn run(desk: Desk, config: Arc<Config>, wake: bool) {
             gone.cancel();
             drop(tokio::time::timeout(GRACE, &mut service).await);
         }
-        () = orphaned() => gone.cancel(),
+        () = orphaned() => {
+            // Nobody knows what the client has read.
+            is_clean = false;
+            gone.cancel();
+        }
     }
     if let Some(nudge) = nudge {
         nudge.abort();
     }
     give_back.abort();
     write_down.abort();
-    ledger.end();
+    if is_clean {
+        ledger.end();
+    }
     let (read, returned) = ledger.take();
     let settled = tokio::time::timeout(SETTLE, queue.settle(read, returned, SETTLE)).await;
     if let Ok(Err(err)) = settled {

@@ -709,7 +709,12 @@ fn reset_without_sessions() {
     record.run(&table, &["log"]);
     record.say("-- a backup never overwrites");
     record.run(&table, &["reset", "--backup", "copy.db"]);
-    record.say("-- the backup is a table");
+    record.say("-- the backup is a table, and as private as the other");
+    #[cfg(unix)]
+    {
+        let copy = std::fs::metadata(table.path().join("copy.db")).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&copy.permissions()) & 0o777, 0o600);
+    }
     record.run(&table, &["inbox", "--as", "human", "--db-path", "copy.db"]);
     insta::assert_snapshot!(record.0);
 }
@@ -755,6 +760,22 @@ fn reset_with_sessions() {
     insta::assert_snapshot!(record.0);
 }
 
+/// The changes of the shared context are counted anew, also for who goes on.
+#[test]
+fn a_reset_hides_no_change_of_the_context() {
+    let table = Table::new();
+    let mut ada = session(&table, "ada");
+    for n in 1..=3 {
+        table.ok(&["share", &format!("old-{n}"), "value", "--as", "bob"]);
+    }
+    ada.call("register", json!({}));
+    table.ok(&["reset", "--force"]);
+    ada.call("register", json!({}));
+    table.ok(&["share", "new", "value", "--as", "bob"]);
+    let reply = ada.call("register", json!({}));
+    assert!(reply.text.contains("shared context changed: `new`"), "{}", reply.text);
+}
+
 /// The folder is deleted by hand under a session: it makes a new table and keeps its name.
 #[test]
 fn the_folder_is_deleted_by_hand() {
@@ -782,6 +803,17 @@ fn on_a_terminal(
     env: &[(&str, &str)],
     typed: &str,
 ) -> Option<(i32, String)> {
+    on_a_terminal_while(table, args, env, typed, || ())
+}
+
+/// As [`on_a_terminal`]; what is typed answers a question, and `when_asked` runs before.
+fn on_a_terminal_while(
+    table: &Table,
+    args: &[&str],
+    env: &[(&str, &str)],
+    typed: &str,
+    when_asked: impl FnOnce(),
+) -> Option<(i32, String)> {
     let program = crate::support::program().display();
     let line = format!("{program} {}", args.join(" "));
     let mut command = std::process::Command::new("script");
@@ -799,13 +831,24 @@ fn on_a_terminal(
         std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
         return None;
     };
+    // The end of stdin would be typed as Ctrl-D.
     let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, typed.as_bytes()).unwrap();
-    // Its end would be typed as Ctrl-D.
-    let output = std::thread::spawn(move || child.wait_with_output().unwrap()).join().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    if !typed.is_empty() {
+        while !shown.ends_with(b"[y/N] ") {
+            let mut byte = [0];
+            std::io::Read::read_exact(&mut stdout, &mut byte).unwrap();
+            shown.push(byte[0]);
+        }
+        when_asked();
+        std::io::Write::write_all(&mut stdin, typed.as_bytes()).unwrap();
+    }
+    std::io::Read::read_to_end(&mut stdout, &mut shown).unwrap();
+    let status = child.wait().unwrap();
     drop(stdin);
-    let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
-    Some((output.status.code().unwrap_or(-1), text))
+    let text = String::from_utf8_lossy(&shown).replace("\r\n", "\n");
+    Some((status.code().unwrap_or(-1), text))
 }
 
 #[test]
@@ -839,6 +882,25 @@ fn on_a_terminal_reset_asks() {
     let (code, text) = on_a_terminal(&table, &["reset", "--yes"], &[], "").unwrap();
     assert_eq!(code, 0, "{text}");
     assert!(!text.contains("Delete "), "{text}");
+}
+
+/// A session that sits down while the person thinks is not swept away.
+#[test]
+fn a_reset_looks_again_behind_its_question() {
+    let table = Table::new();
+    table.ok(&["register", "--as", "bob"]);
+    let mut ada = None;
+    let sit = || {
+        let mut session = session(&table, "ada");
+        session.call("send_message", json!({"recipient": "bob", "content": "two"}));
+        ada = Some(session);
+    };
+    let Some((code, text)) = on_a_terminal_while(&table, &["reset"], &[], "y\n", sit) else {
+        return;
+    };
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("error: sessions are connected: ada"), "{text}");
+    assert!(table.ok(&["inbox", "--as", "bob"]).contains("| two"));
 }
 
 /// `log -f` shows what happens while it runs, and ends with its reader.

@@ -116,15 +116,20 @@ fn a_reader_that_stopped_does_not_keep_the_server_alive() {
     }
 }
 
-/// The parent dies, and somebody else holds stdin open.
+/// The parent dies, and somebody else holds stdin open. Whether the client has looked at what it was
+/// handed last, nobody knows.
 #[test]
 fn an_orphan_does_not_live_on() {
     let place = Place::new();
-    let script = "exec 3<&0; \"$0\" serve <&3 & wait";
+    place.ok(&["register", "--as", "ada"]);
+    place.send("bob", "ada", "here I am");
+    let script = "exec 3<&0; \"$0\" serve --name ada <&3 & wait";
     let mut shell =
         Raw::start(place.command_of("sh", &["-c", script, super::PROGRAM]), Wire::Pipes);
     shell.write(&handshake());
     assert!(shell.line().contains("protocolVersion"));
+    shell.write(&call(1, "get_messages", &json!({})));
+    assert!(shell.line().contains("here I am"));
     shell.kill9();
     let mut stdout = shell.stdout.take().unwrap();
     let (sender, receiver) = mpsc::channel();
@@ -135,6 +140,8 @@ fn an_orphan_does_not_live_on() {
     });
     assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(true), "it lives on");
     assert!(shell.stdin.is_some());
+    let unread = place.ok(&["inbox", "--as", "ada"]);
+    assert!(unread.contains("here I am"), "{unread}");
 }
 
 #[test]

@@ -75,6 +75,13 @@ fn counts_stop_at_99() {
         beat,
         "noted: you are here\nteam-table: 99+ unread messages (human): call get_messages"
     );
+    for (args, expected) in [
+        (&["inbox", "--peek", "--as", "bob"][..], "20 messages, over 99 more unread: "),
+        (&["inbox", "--peek", "--limit", "100", "--as", "bob"], "100 messages, 30 more unread: "),
+    ] {
+        let page = table.ok(args);
+        assert!(page.starts_with(expected), "{page}");
+    }
     for expected in [
         "20 messages, over 99 more unread: call get_messages again",
         "20 messages, 90 more unread: call get_messages again",

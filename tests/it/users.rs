@@ -520,6 +520,12 @@ fn a_log_that_is_followed_goes_on_at_a_new_table() {
     place.ok(&["reset", "--force", "--yes"]);
     ok(ada.call("send_message", json!({"recipient": "human", "content": "newest"})));
     assert!(is_shown("| newest"));
+    // Nothing has happened in this one when it is looked at first.
+    remove();
+    place.ok(&["init", "--yes", "--client", "claude"]);
+    thread::sleep(Duration::from_millis(500));
+    ok(ada.call("send_message", json!({"recipient": "human", "content": "anew"})));
+    assert!(is_shown("| anew"));
     // What cannot be read for a while does not end it either.
     remove();
     fs::create_dir(place.comms()).unwrap();

@@ -15,8 +15,8 @@ use crate::{
     },
     error::{Error, Kind, Result},
     seat::{Seat, Seats, WriteTurn},
-    store::{Contents, Event, Handing, Pulse, Tx},
-    view::text::Front,
+    store::{Contents, Event, Handing, Member, Pulse, Tx},
+    view::text::{self, Front},
     workspace::Workspace,
 };
 
@@ -226,26 +226,43 @@ impl Desk {
         self.seats.bell(name)
     }
 
-    /// Empties the table, with a copy of it first if asked for, and says what was deleted.
-    /// Members that sit there stay, and are told by their next result; their bells are rung.
+    /// Empties the table, with a copy of it first if asked for, and says what was deleted, and how
+    /// many sessions sit there. They go on where `is_forced`, and are told by their next result;
+    /// their bells are rung.
     ///
     /// # Errors
-    /// The table or the copy cannot be written.
-    pub fn reset(&mut self, turn: &WriteTurn, backup: Option<&Path>) -> Result<Contents> {
+    /// Sessions sit there, and it is not forced: nothing was changed. The table or the copy cannot be
+    /// written.
+    pub fn reset(
+        &mut self,
+        turn: &WriteTurn,
+        is_forced: bool,
+        backup: Option<&Path>,
+    ) -> Result<(Contents, usize)> {
         let now = self.now();
         self.open(Some(turn), now)?;
         let mut shared = opened(&self.store);
         let Some(store) = shared.as_mut() else { return Err(Error::needs_write()) };
+        let is_seated = |member: &Member| !member.seatless && self.seats.is_held(&member.name);
+        if !is_forced {
+            // Nobody else writes, and so sits down, before this turn ends.
+            let members = store.read(|tx| tx.members())?;
+            let names: Vec<String> = members
+                .iter()
+                .filter(|member| is_seated(member))
+                .map(|member| member.name.to_string())
+                .collect();
+            if !names.is_empty() {
+                return Err(Desk::in_use(&names));
+            }
+        }
         if let Some(path) = backup {
             store.copy_to(path)?;
         }
         let wiped = store.write(|tx| {
             let members = tx.members()?;
-            let seated: Vec<MemberId> = members
-                .iter()
-                .filter(|member| !member.seatless && self.seats.is_held(&member.name))
-                .map(|member| member.id)
-                .collect();
+            let seated: Vec<MemberId> =
+                members.iter().filter(|member| is_seated(member)).map(|member| member.id).collect();
             let names: Vec<MemberName> = members.into_iter().map(|member| member.name).collect();
             let mut gone = tx.contents(now)?;
             gone.members -= i64::try_from(seated.len()).unwrap_or(0);
@@ -258,7 +275,7 @@ impl Desk {
                 detail: None,
             };
             tx.log(now, &event)?;
-            Ok((names, gone))
+            Ok((names, gone, seated.len()))
         });
         if wiped.is_err()
             && let Some(path) = backup
@@ -267,14 +284,20 @@ impl Desk {
             // The next try makes its own copy, of what is there then.
             tracing::warn!("cannot remove {}: {err}", path.display());
         }
-        let (names, gone) = wiped?;
+        let (names, gone, n_seated) = wiped?;
         for name in &names {
             self.seats.ring(name);
         }
         if let Err(err) = store.shrink() {
             tracing::debug!("the file could not be shrunk: {err}");
         }
-        Ok(gone)
+        Ok((gone, n_seated))
+    }
+
+    /// Why a table is not reset.
+    pub fn in_use(sessions: &[String]) -> Error {
+        Error::refused(format!("sessions are connected: {}", text::list(sessions, 20)))
+            .hint("end them first, or add --force: they then go on with an empty table")
     }
 }
 
