@@ -98,8 +98,9 @@ fn long_about() -> String {
     format!(
         "Make the table and write the clients' configuration files\n\nEdits the files of {} at the \
          top of the checkout, and those of {} where one of their files or folders is there: shows \
-         what will change, asks on a terminal, keeps a copy in `.agent-comms/backup/`. Everything \
-         else in these files stays as it is, byte for byte.",
+         what will change, asks on a terminal, keeps a copy in `.agent-comms/backup/` (not where \
+         TEAM_TABLE_DB names the table). Everything else in these files stays as it is, byte for \
+         byte.",
         named(&usual),
         named(&others)
     )

@@ -712,7 +712,7 @@ fn reset_without_sessions() {
     record.say("-- the backup is a table, and as private as the other");
     #[cfg(unix)]
     {
-        let copy = std::fs::metadata(table.path().join("copy.db")).unwrap();
+        let copy = fs::metadata(table.path().join("copy.db")).unwrap();
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&copy.permissions()) & 0o777, 0o600);
     }
     record.run(&table, &["inbox", "--as", "human", "--db-path", "copy.db"]);

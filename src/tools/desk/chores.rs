@@ -246,12 +246,10 @@ impl Desk {
         let is_seated = |member: &Member| !member.seatless && self.seats.is_held(&member.name);
         if !is_forced {
             // Nobody else writes, and so sits down, before this turn ends.
-            let members = store.read(|tx| tx.members())?;
-            let names: Vec<String> = members
-                .iter()
-                .filter(|member| is_seated(member))
-                .map(|member| member.name.to_string())
-                .collect();
+            let names: Vec<String> = store.read(|tx| {
+                let seated = tx.members()?.into_iter().filter(is_seated);
+                Ok(seated.map(|member| member.name.to_string()).collect())
+            })?;
             if !names.is_empty() {
                 return Err(Desk::in_use(&names));
             }
