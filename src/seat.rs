@@ -25,9 +25,8 @@ use crate::{
     platform::{self, FileId},
 };
 
-/// A claim is tried for so long when only lookers are in its way: they hold a lock for microseconds,
-/// unless a busy machine lets them wait in between.
-const CLAIM_TRIES: u32 = 500;
+/// A claim is tried for so long when only lookers are in its way, who hold a lock for microseconds.
+const CLAIM_TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
 /// The folder of seats of one table.
