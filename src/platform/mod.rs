@@ -344,10 +344,9 @@ pub fn network_disk(path: &Path) -> Option<&'static str> {
 mod tests {
     use std::fs;
 
-    use super::{
-        create_private_file, is_ours, make_private_dir, parent_of, parent_pid, process,
-        processes_above, same_file, shell_word, write_atomic,
-    };
+    use super::{create_private_file, is_ours, make_private_dir, shell_word, write_atomic};
+    #[cfg(unix)]
+    use super::{parent_of, parent_pid, process, processes_above, same_file};
 
     #[cfg(unix)]
     #[test]

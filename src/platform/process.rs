@@ -1,6 +1,10 @@
 //! Processes, streams and shells.
 
-use std::{borrow::Cow, fs, io, path::PathBuf};
+#[cfg(target_os = "linux")]
+use std::fs;
+#[cfg(unix)]
+use std::io;
+use std::{borrow::Cow, path::PathBuf};
 
 /// The process that started this one, where the system tells and it can change: an orphan is given
 /// another parent. `None` on Windows, where the end of stdin has to do.
@@ -16,6 +20,7 @@ pub fn parent_pid() -> Option<u32> {
 }
 
 /// Lets this process have so many files open, as far as the system lets it: some begin with 256.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "there is no such limit"))]
 pub fn allow_files(n_files: u64) {
     #[cfg(unix)]
     {
@@ -28,11 +33,10 @@ pub fn allow_files(n_files: u64) {
             tracing::debug!("no more than {:?} files: {err}", limit.current);
         }
     }
-    #[cfg(not(unix))]
-    let _no_limit = n_files;
 }
 
 /// The process that started another one, or took it over; `None` where the system does not tell.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "the system does not tell"))]
 pub fn parent_of(pid: u32) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
@@ -48,7 +52,6 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     }
     #[cfg(not(unix))]
     {
-        let _unknown = pid;
         None
     }
 }

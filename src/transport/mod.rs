@@ -37,6 +37,7 @@ pub fn event_loop() -> Result<tokio::runtime::Runtime> {
 
 /// Where a limit is set on the size of files (`ulimit -f`), a write beyond it is an error that can be
 /// told, and not the end of the process.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "there is no such signal"))]
 fn outlive_full_files(runtime: &tokio::runtime::Runtime) {
     #[cfg(unix)]
     {
@@ -49,8 +50,6 @@ fn outlive_full_files(runtime: &tokio::runtime::Runtime) {
             tracing::debug!("files of a limited size end the process: {err}");
         }
     }
-    #[cfg(not(unix))]
-    let _no_signals = runtime;
 }
 
 /// SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C.
@@ -70,6 +69,6 @@ pub async fn interrupted() {
     }
     #[cfg(not(unix))]
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -1,11 +1,11 @@
 //! Waking an idle Codex: `codex queue` gives its session a message, as if the person had typed it.
 //! So the message says from whom it comes.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{io, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use tokio::{
     io::AsyncReadExt as _,
-    process::{ChildStderr, Command},
+    process::{Child, ChildStderr, Command},
     time::sleep,
 };
 
@@ -77,16 +77,27 @@ async fn wake(queue: &Queue, ledger: &Ledger, thread: &str, told: &str) {
     }
 }
 
+/// Starts `codex queue`.
+fn start(thread: &str, message: &str) -> io::Result<Child> {
+    let spawn = |program: &str| {
+        Command::new(program)
+            .args(["queue", "--thread", thread, "--message", message])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+    };
+    match spawn("codex") {
+        // npm puts a script there, which Windows finds by its whole name only.
+        Err(err) if cfg!(windows) && err.kind() == io::ErrorKind::NotFound => spawn("codex.cmd"),
+        started => started,
+    }
+}
+
 async fn run(thread: &str, message: &str) -> Result<()> {
     let failed = |err| Error::io("run", Path::new("codex"), err);
-    let mut child = Command::new("codex")
-        .args(["queue", "--thread", thread, "--message", message])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
+    let mut child = start(thread, message).map_err(failed)?;
     let mut stderr = child.stderr.take();
     let mut said = Vec::new();
     // What it started may hold its stderr open for as long as it likes, so that the end of `codex`

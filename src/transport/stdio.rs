@@ -1,6 +1,8 @@
 //! The server's life on stdin and stdout: it ends with its client, whatever way that ends.
 
-use std::{io, sync::Arc, time::Duration};
+#[cfg(unix)]
+use std::io;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::ServiceExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -1053,7 +1053,7 @@ fn a_file_that_has_no_end_is_not_waited_for() {
     let project = Project::new();
     let file = project.table.path().join(".claude/settings.json");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RWXU).unwrap();
+    crate::support::make_pipe(&file);
     let output = project.table.run(&["doctor"]);
     assert!(output.stdout.contains("it is no file"), "{}", output.stdout);
 }

@@ -5,7 +5,9 @@ use std::fs;
 
 use team_table::{clients::CLIENTS, commands::init::Args, error::Kind};
 
-use crate::init::{Desk, Tree, assert_same, only, remove, with, write};
+#[cfg(unix)]
+use crate::init::with;
+use crate::init::{Desk, Tree, assert_same, only, remove, write};
 
 fn files(desk: &Desk) -> Vec<String> {
     desk.tree().into_keys().collect()

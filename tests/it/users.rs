@@ -589,7 +589,7 @@ fn a_folder_that_somebody_prepared_does_no_harm() {
                 fs::create_dir_all(place.comms().join("seats")).unwrap();
                 fs::remove_file(&path).ok();
                 if is_pipe {
-                    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+                    crate::support::make_pipe(&path);
                 } else {
                     std::os::unix::fs::symlink(&mine, &path).unwrap();
                 }

@@ -80,6 +80,7 @@ impl Table {
     }
 
     /// `PATH` as a process gets it.
+    #[cfg(unix)]
     pub(crate) fn path_variable(&self) -> String {
         let inherited = || environment("PATH").and_then(|value| value.into_string().ok());
         self.variable("PATH").map(str::to_owned).or_else(inherited).unwrap_or_default()
@@ -252,6 +253,13 @@ fn list(folder: &Path, files: &mut Vec<String>) {
 #[expect(clippy::disallowed_methods, reason = "passes a few variables on to the process it starts")]
 fn environment(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
+}
+
+/// A named pipe, which nobody opens at the other end.
+#[cfg(unix)]
+pub(crate) fn make_pipe(path: &Path) {
+    // By the command: not every system has a call for it that rustix knows.
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 /// How often a test does what chance has a part in, or takes long: ten times more where that is
