@@ -134,8 +134,9 @@ fn list(cx: &Cx<'_>, board: &Board) -> Result<Output> {
     let page = usize::try_from(limits::PAGE).unwrap_or(0);
     if tasks.len() < page && board.ready_for.is_none() {
         let mut ended = Vec::new();
+        let left = i64::try_from(page - tasks.len()).unwrap_or(0);
         for status in [Status::Done, Status::Cancelled].into_iter().filter(|it| is_wanted(*it)) {
-            ended.extend(cx.tx.ended_tasks(board, status, limits::PAGE)?);
+            ended.extend(cx.tx.ended_tasks(board, status, left)?);
         }
         ended.sort_by_key(|task| std::cmp::Reverse(task.id));
         add(&ended, page, &mut tasks)?;
