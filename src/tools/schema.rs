@@ -112,7 +112,7 @@ pub(super) fn check(
     arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>> {
     let shape = entry.shape();
-    let properties = shape.input.get("properties").and_then(Value::as_object);
+    let properties = properties(entry);
     let mut checked = Map::new();
     for (name, value) in arguments {
         if value.is_null() {
@@ -142,14 +142,21 @@ pub(super) fn check(
     Ok(checked)
 }
 
+fn properties(entry: &'static Entry) -> Option<&'static Map<String, Value>> {
+    entry.shape().input.get("properties").and_then(Value::as_object)
+}
+
 fn unknown(entry: &'static Entry, name: &str) -> Error {
     let err =
         Error::invalid(format!("unknown parameter {}; {}", sanitize::quote(name), takes(entry)));
-    let properties = entry.shape().input.get("properties").and_then(Value::as_object);
-    let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+    let has = |name: &str| properties(entry).is_some_and(|it| it.contains_key(name));
+    let is_of_sender = match name {
+        "sender" | "agent_name" | "from_agent" | "as" => true,
+        "from" => has("content"),
+        _ => false,
+    };
     match name {
-        "sender" | "agent_name" | "from_agent" | "as" => err.hint("the sender is always you"),
-        "from" if has("content") => err.hint("the sender is always you"),
+        _ if is_of_sender => err.hint("the sender is always you"),
         "to" if has("recipient") => err.hint("the parameter is called `recipient`"),
         "body" | "text" | "message" if has("content") => {
             err.hint("the parameter is called `content`")
@@ -160,13 +167,8 @@ fn unknown(entry: &'static Entry, name: &str) -> Error {
 
 /// `send_message takes recipient, content, reply_to`.
 fn takes(entry: &'static Entry) -> String {
-    let names: Vec<&str> = entry
-        .shape()
-        .input
-        .get("properties")
-        .and_then(Value::as_object)
-        .map(|properties| properties.keys().map(String::as_str).collect())
-        .unwrap_or_default();
+    let names: Vec<&str> =
+        properties(entry).into_iter().flat_map(Map::keys).map(String::as_str).collect();
     match names.as_slice() {
         [] => format!("{} takes no parameters", entry.name),
         names => format!("{} takes {}", entry.name, names.join(", ")),

@@ -161,12 +161,12 @@ impl Desk {
 
     /// Opens the table; `false` where there is none yet.
     fn open_to_read(&mut self, now: Time) -> Result<bool> {
-        if !self.table_exists() {
-            return Ok(false);
-        }
         match self.open(None, now) {
-            // A copy that was put back, or an older version: it is made ready first.
             Err(err) if err.kind() == Kind::NeedsWrite => {
+                if !self.table_exists() {
+                    return Ok(false);
+                }
+                // A copy that was put back, or an older version: it is made ready first.
                 let turn = self.try_turn()?;
                 let busy = || Error::busy("somebody is writing to the table");
                 self.open(Some(&turn.ok_or_else(busy)?), now)?;
