@@ -11,7 +11,7 @@ use super::{flush, no_table, print_json, print_text, say};
 use crate::{
     domain::time::Time,
     error::{Error, Kind, Result},
-    store::LogLine,
+    store::{LogLine, LogPlace},
     tools::Desk,
     view::{events::happened, sanitize, text::Header},
 };
@@ -42,7 +42,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
         None => Time(i64::MIN),
     };
     let plain = !std::io::stdout().is_terminal();
-    let mut last = 0;
+    let mut place = LogPlace::default();
     let mut epoch = None;
     let mut pulse = None;
     let mut is_in_the_way = false;
@@ -55,7 +55,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
             let page = desk.look(|cx| {
                 // The table is another one, or was emptied: its log begins anew.
                 let now = cx.tx.epoch()?;
-                let after = if epoch == Some(now) { last } else { 0 };
+                let after = if epoch == Some(now) { place } else { LogPlace::default() };
                 Ok((now, cx.tx.log_lines(after, since, PAGE)?))
             });
             let page = match page {
@@ -74,11 +74,13 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
             let Some((now, lines)) = page else { break };
             if epoch != Some(now) {
                 // Another table, whose numbers begin anew.
-                (epoch, last) = (Some(now), 0);
+                (epoch, place) = (Some(now), LogPlace::default());
             }
-            let Some(end) = lines.last() else { break };
-            last = end.id;
+            if lines.is_empty() {
+                break;
+            }
             for line in &lines {
+                place.pass(line);
                 if json {
                     print_json(out, &as_json(line))?;
                 } else {

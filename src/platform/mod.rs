@@ -167,6 +167,7 @@ fn open_ours(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     match options.open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(file),
         Ok(_) => Err(not_ours()),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Err(err),
         // What the system says of a link (a circle of links) would lead astray.
         Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => Err(not_ours()),
         Err(err) => Err(err),

@@ -1,13 +1,11 @@
-//! The append-only log.
+//! The append-only log: what was changed, each in a row of its own, and the messages, which are their
+//! own lines in it.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Params, Row, params};
 
-use super::{Tx, bare};
+use super::{Shown, Tx, bare, messages::shown};
 use crate::{
-    domain::{
-        id::{MessageId, TaskId},
-        time::Time,
-    },
+    domain::{id::TaskId, time::Time},
     error::Result,
 };
 
@@ -16,70 +14,113 @@ use crate::{
 pub struct Event<'a> {
     /// Whose doing it was.
     pub actor: &'a str,
-    /// What happened: `message.sent`, `member.joined`.
+    /// What happened: `member.joined`, `message.handed`.
     pub kind: &'static str,
-    pub message: Option<MessageId>,
     pub task: Option<TaskId>,
     /// Words or ids that belong to the kind.
     pub detail: Option<String>,
 }
 
-/// A row of the log as it is shown, with the message that it is about.
+/// A line of the log as it is shown: a change, or a message.
 #[derive(Debug, Clone)]
 pub struct LogLine {
+    /// The number of the message, or of the change: they are counted apart.
     pub id: i64,
     pub at: Time,
     pub actor: String,
+    /// As in [`Event`]; `message.sent` for a message.
     pub kind: String,
     pub task: Option<TaskId>,
     pub detail: Option<String>,
-    pub message: Option<super::Shown>,
+    pub message: Option<Shown>,
+}
+
+/// Up to where the log was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogPlace {
+    /// The number of the last change,
+    pub event: i64,
+    /// and of the last message.
+    pub message: i64,
+}
+
+impl LogPlace {
+    /// The place behind this line.
+    pub fn pass(&mut self, line: &LogLine) {
+        match line.message {
+            Some(_) => self.message = line.id,
+            None => self.event = line.id,
+        }
+    }
+}
+
+macro_rules! changes {
+    ($which:literal) => {
+        concat!("SELECT id, at, actor, kind, detail, task_id FROM event ", $which)
+    };
+}
+
+macro_rules! messages {
+    ($which:literal) => {
+        concat!(
+            "SELECT message.*, 0 AS late, 0 AS n_handed,
+                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
+             FROM message ",
+            $which
+        )
+    };
 }
 
 impl Tx<'_> {
     pub fn log(&self, now: Time, event: &Event<'_>) -> Result<()> {
         self.writing()?
             .prepare_cached(
-                "INSERT INTO event (at, actor, kind, message_id, task_id, detail)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO event (at, actor, kind, task_id, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![
                 now.0,
                 event.actor,
                 event.kind,
-                event.message.map(|id| id.0),
                 event.task.map(|id| id.0),
                 event.detail
             ])?;
         Ok(())
     }
 
-    /// Rows of the log after `after` that happened at or after `since`, oldest first.
-    pub fn log_lines(&self, after: i64, since: Time, limit: i64) -> Result<Vec<LogLine>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT id, at, actor, kind, message_id, detail, task_id FROM event
-             WHERE id > ?1 AND at >= ?2 ORDER BY id LIMIT ?3",
-        )?;
-        let mut rows = statement.query([after, since.0, limit])?;
-        let mut lines = Vec::new();
-        while let Some(row) = rows.next()? {
-            let kind: String = row.get(3)?;
-            let message: Option<i64> = row.get(4)?;
-            let message = match message {
-                Some(id) if kind == "message.sent" => self.message(MessageId(id))?,
-                _ => None,
-            };
-            lines.push(LogLine {
-                id: row.get(0)?,
-                at: Time(row.get(1)?),
-                actor: bare(row, 2)?,
-                kind,
-                task: row.get::<_, Option<i64>>(6)?.map(TaskId),
-                detail: row.get(5)?,
-                message,
-            });
-        }
+    /// Lines of the log behind `after` that happened at or after `since`, oldest first.
+    pub fn log_lines(&self, after: LogPlace, since: Time, limit: i64) -> Result<Vec<LogLine>> {
+        let changes = changes!("WHERE id > ?1 AND at >= ?2 ORDER BY id LIMIT ?3 + 0");
+        let messages = messages!("WHERE id > ?1 AND sent_at >= ?2 ORDER BY id LIMIT ?3 + 0");
+        let changes = self.lines(changes, [after.event, since.0, limit], change)?;
+        let messages = self.lines(messages, [after.message, since.0, limit], sent)?;
+        let mut lines = merged(changes, messages);
+        lines.truncate(usize::try_from(limit).unwrap_or(0));
         Ok(lines)
+    }
+
+    /// The last lines of the log, oldest first.
+    pub fn last_log_lines(&self, limit: i64) -> Result<Vec<LogLine>> {
+        let changes = changes!("ORDER BY id DESC LIMIT ?1 + 0");
+        let messages = messages!("ORDER BY id DESC LIMIT ?1 + 0");
+        let mut changes = self.lines(changes, [limit], change)?;
+        let mut messages = self.lines(messages, [limit], sent)?;
+        changes.reverse();
+        messages.reverse();
+        let mut lines = merged(changes, messages);
+        let limit = usize::try_from(limit).unwrap_or(0);
+        lines.drain(..lines.len().saturating_sub(limit));
+        Ok(lines)
+    }
+
+    fn lines(
+        &self,
+        sql: &str,
+        params: impl Params,
+        line: fn(&Row<'_>) -> rusqlite::Result<LogLine>,
+    ) -> Result<Vec<LogLine>> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map(params, line)?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// What was done to a task: the first rows and the last, oldest first, and how many there are
@@ -89,7 +130,7 @@ impl Tx<'_> {
             "SELECT id, at, actor, kind, detail FROM event
              WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3 ORDER BY id LIMIT ?2 + 0",
         )?;
-        let line = |row: &rusqlite::Row<'_>| {
+        let line = |row: &Row<'_>| {
             Ok(LogLine {
                 id: row.get(0)?,
                 at: Time(row.get(1)?),
@@ -139,5 +180,91 @@ impl Tx<'_> {
     pub fn last_event(&self) -> Result<i64> {
         let mut statement = self.conn.prepare_cached("SELECT coalesce(max(id), 0) FROM event")?;
         Ok(statement.query_row([], |row| row.get(0))?)
+    }
+}
+
+fn change(row: &Row<'_>) -> rusqlite::Result<LogLine> {
+    Ok(LogLine {
+        id: row.get(0)?,
+        at: Time(row.get(1)?),
+        actor: bare(row, 2)?,
+        kind: row.get(3)?,
+        detail: row.get(4)?,
+        task: row.get::<_, Option<i64>>(5)?.map(TaskId),
+        message: None,
+    })
+}
+
+fn sent(row: &Row<'_>) -> rusqlite::Result<LogLine> {
+    let message = shown(row)?;
+    Ok(LogLine {
+        id: message.id.0,
+        at: message.sent_at,
+        actor: message.sender.clone(),
+        kind: "message.sent".to_owned(),
+        detail: None,
+        task: row.get::<_, Option<i64>>("task_id")?.map(TaskId),
+        message: Some(message),
+    })
+}
+
+/// Both in one order, each in its own as it is. Within a millisecond a message stands behind the
+/// change that it tells of, and before what became of it.
+fn merged(changes: Vec<LogLine>, messages: Vec<LogLine>) -> Vec<LogLine> {
+    let mut lines = Vec::with_capacity(changes.len() + messages.len());
+    let mut messages = messages.into_iter().peekable();
+    for change in changes {
+        let is_before = |message: &LogLine| {
+            message.at < change.at
+                || (message.at == change.at && change.kind.starts_with("message."))
+        };
+        while let Some(message) = messages.next_if(is_before) {
+            lines.push(message);
+        }
+        lines.push(change);
+    }
+    lines.extend(messages);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LogLine, Time, merged};
+
+    #[test]
+    fn changes_and_messages_stand_in_one_order() {
+        let line = |kind: &str, id: i64, at: i64| LogLine {
+            id,
+            at: Time(at),
+            actor: String::new(),
+            kind: kind.to_owned(),
+            task: None,
+            detail: None,
+            message: None,
+        };
+        let changes = [
+            ("member.joined", 1, 1),
+            ("task.created", 2, 5),
+            ("message.handed", 3, 5),
+            // The clock was set back.
+            ("member.left", 4, 3),
+        ];
+        let changes = changes.map(|(kind, id, at)| line(kind, id, at)).into();
+        let messages = [(1, 2), (2, 5), (3, 9)].map(|(id, at)| line("message.sent", id, at)).into();
+        let lines = merged(changes, messages);
+        let kinds: Vec<(&str, i64)> =
+            lines.iter().map(|line| (line.kind.as_str(), line.id)).collect();
+        assert_eq!(
+            kinds,
+            [
+                ("member.joined", 1),
+                ("message.sent", 1),
+                ("task.created", 2),
+                ("message.sent", 2),
+                ("message.handed", 3),
+                ("member.left", 4),
+                ("message.sent", 3),
+            ]
+        );
     }
 }

@@ -17,11 +17,14 @@ const BREAKING: i64 = NEWEST / 1000;
 const TABLE: &str = include_str!("schema/table.sql");
 
 /// Append only: what brings an older table to each version from the one before it.
-const MIGRATIONS: &[(i64, &str)] =
-    &[(1001, include_str!("schema/1001.sql")), (NEWEST, include_str!("schema/2000.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1001, include_str!("schema/1001.sql")),
+    (2000, include_str!("schema/2000.sql")),
+    (NEWEST, include_str!("schema/3000.sql")),
+];
 
 /// The version that this program makes.
-pub(super) const NEWEST: i64 = 2000;
+pub(super) const NEWEST: i64 = 3000;
 
 /// What a file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(examine(&conn).unwrap(), State::Current);
         conn.pragma_update(None, "user_version", NEWEST + 1_000).unwrap();
         let refused = examine(&conn).unwrap_err().to_string();
-        assert!(refused.contains("version 3000"), "{refused}");
+        assert!(refused.contains("version 4000"), "{refused}");
     }
 
     /// A table as the first version made it, brought to the version before the given one.
@@ -194,7 +197,9 @@ mod tests {
              INSERT INTO delivery (message_id, member_id, sender_id) VALUES (4, 1, 1), (5, 1, 1);
              INSERT INTO task (id, title, creator_id, created_at, updated_at, moved_by, moved_at)
              VALUES (3, 'one', 1, 0, 0, 'ada', 0), (9, 'two', 1, 0, 0, 'ada', 0);
-             INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);",
+             INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);
+             INSERT INTO event (at, actor, kind, message_id, detail)
+             VALUES (1, 'ada', 'message.sent', 5, NULL), (2, 'ada', 'message.read', 5, '#5');",
         )
         .unwrap();
         migrate(&conn, 5).unwrap();
@@ -209,6 +214,7 @@ mod tests {
         assert_eq!(text("SELECT id || title FROM task"), "3one 9two");
         assert_eq!(text("SELECT task_id || '>' || depends_on FROM task_dependency"), "9>3");
         assert_eq!(text("SELECT last_message || ' ' || last_task FROM about"), "6 9");
+        assert_eq!(text("SELECT kind || detail FROM event"), "message.read#5");
         conn.execute("DELETE FROM message WHERE id = 5", []).unwrap_err();
         conn.execute("DELETE FROM task WHERE id = 3", []).unwrap();
         assert_eq!(text("SELECT task_id || '' FROM task_dependency"), "");

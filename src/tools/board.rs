@@ -96,7 +96,6 @@ impl Cx<'_> {
         let event = Event {
             actor: self.me.name.as_str(),
             kind,
-            message: None,
             task: Some(id),
             detail: Some(detail.to_owned()),
         };

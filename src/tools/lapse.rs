@@ -94,7 +94,6 @@ fn free(cx: &mut Cx<'_>, holder: &Member, id: TaskId) -> Result<()> {
     let event = Event {
         actor: name::TEAM_TABLE,
         kind: "task.lapsed",
-        message: None,
         task: Some(id),
         detail: Some(holder.name.to_string()),
     };

@@ -15,7 +15,7 @@ pub(super) fn member(
     now: Time,
 ) -> Result<()> {
     let detail = detail.map(str::to_owned);
-    tx.log(now, &Event { actor: actor.as_str(), kind, message: None, task: None, detail })
+    tx.log(now, &Event { actor: actor.as_str(), kind, task: None, detail })
 }
 
 /// One row of the log for messages that changed together.
@@ -30,6 +30,5 @@ pub(super) fn messages(
         return Ok(());
     }
     let ids: Vec<String> = messages.iter().map(ToString::to_string).collect();
-    let message = messages.first().copied().filter(|_| messages.len() == 1);
-    tx.log(now, &Event { actor, kind, message, task: None, detail: Some(ids.join(" ")) })
+    tx.log(now, &Event { actor, kind, task: None, detail: Some(ids.join(" ")) })
 }

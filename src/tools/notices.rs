@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Error, Result},
     fault,
-    store::{Event, Member, NewMessage},
+    store::{Member, NewMessage},
 };
 
 impl Cx<'_> {
@@ -71,14 +71,6 @@ impl Cx<'_> {
         let id = self.tx.insert_message(new, self.now)?;
         fault::point("after_insert");
         self.tx.deliver(id, sender.id, member.id)?;
-        let event = Event {
-            actor: sender.name.as_str(),
-            kind: "message.sent",
-            message: Some(id),
-            task: new.task,
-            detail: None,
-        };
-        self.tx.log(self.now, &event)?;
         self.ring(&member.name);
         Ok(id)
     }

@@ -17,7 +17,7 @@ use crate::{
     },
     error::{Error, Result},
     fault,
-    store::{Event, Member, NewMessage},
+    store::{Member, NewMessage},
     view::text,
 };
 
@@ -173,14 +173,6 @@ pub(super) fn send(
         cx.tx.deliver(id, cx.me.id, member.id)?;
         cx.ring(&member.name);
     }
-    let event = Event {
-        actor: cx.me.name.as_str(),
-        kind: "message.sent",
-        message: Some(id),
-        task: None,
-        detail: None,
-    };
-    cx.tx.log(cx.now, &event)?;
     let audience = (!matches!(audience, Audience::Member)).then_some(written_to);
     Ok(Output { id, audience, recipients })
 }

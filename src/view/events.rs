@@ -26,7 +26,6 @@ pub fn happened<'a>(
         "message.handed" => format!("{actor} was handed {detail}"),
         "message.read" => format!("{actor} read {detail}"),
         "message.unhanded" => format!("{actor} did not get {detail}: unread again"),
-        "message.sent" => format!("{actor} sent a message that is gone"),
         "context.shared" | "context.removed" => {
             let (version, key) = detail.split_once(' ').unwrap_or(("", detail));
             let key = sanitize::field(key);

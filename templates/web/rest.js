@@ -19,8 +19,8 @@ export function change(change) {
   if (change.reservations) reservations(change.reservations);
   if (change.context) context(change.context);
   if (change.log) {
-    const last = lines.at(-1)?.id ?? 0;
-    lines = [...lines, ...change.log.filter((line) => line.id > last)].slice(-LINES);
+    const shown = new Set(lines.map((line) => line.id));
+    lines = [...lines, ...change.log.filter((line) => !shown.has(line.id))].slice(-LINES);
     log();
   }
 }

@@ -105,13 +105,13 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_unread ON delivery (member_id, message_id, handed_session, sender_id)
     WHERE read_at IS NULL;
 
--- The append-only log: every change of state, written in the transaction of the change.
+-- The append-only log: every change of state, written in the transaction of the change. That a
+-- message was sent is no row here: the message is.
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,
     kind TEXT NOT NULL,
-    message_id INTEGER,
     detail TEXT,
     task_id INTEGER
 ) STRICT;

@@ -265,13 +265,7 @@ impl Desk {
             let mut gone = tx.contents(now)?;
             gone.members -= i64::try_from(seated.len()).unwrap_or(0);
             tx.wipe(&seated, now)?;
-            let event = Event {
-                actor: name::HUMAN,
-                kind: "table.reset",
-                message: None,
-                task: None,
-                detail: None,
-            };
+            let event = Event { actor: name::HUMAN, kind: "table.reset", task: None, detail: None };
             tx.log(now, &event)?;
             Ok((names, gone, seated.len()))
         });

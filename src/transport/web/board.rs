@@ -11,7 +11,7 @@ use crate::{
         time::Time,
     },
     error::{Error, Result},
-    store::{Board, ContextEntry, Counts, LogLine, Posted, Task},
+    store::{Board, ContextEntry, Counts, LogLine, LogPlace, Posted, Task},
     tools::{Cx, MemberLine},
     view::{
         events::happened,
@@ -66,7 +66,7 @@ pub(super) enum Change {
 pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
     let posted = posted_before(cx, MessageId(i64::MAX))?;
     let last_event = cx.tx.last_event()?;
-    let log = cx.tx.log_lines(last_event - LOG_LINES, Time(i64::MIN), LOG_LINES)?;
+    let log = cx.tx.last_log_lines(LOG_LINES)?;
     let mut tasks = cx.tx.open_tasks(&Board::default(), OPEN_TASKS)?;
     for status in [Status::Done, Status::Cancelled] {
         tasks.extend(cx.tx.ended_tasks(&Board::default(), status, ENDED_TASKS)?);
@@ -123,10 +123,12 @@ fn has_older(cx: &Cx<'_>, posted: &[Posted]) -> Result<bool> {
 /// What has come since, and where that leads to.
 pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> Result<Change> {
     let (epoch, last_event) = (cx.tx.epoch()?.to_string(), cx.tx.last_event()?);
-    if epoch != since.epoch || last_event < since.event || last_event - since.event > LOG_LINES {
+    let place = LogPlace { event: since.event, message: since.message };
+    let log = cx.tx.log_lines(place, Time(i64::MIN), LOG_LINES + 1)?;
+    let is_behind = i64::try_from(log.len()).is_ok_and(|n_lines| n_lines > LOG_LINES);
+    if epoch != since.epoch || last_event < since.event || is_behind {
         return Ok(Change::All);
     }
-    let log = cx.tx.log_lines(since.event, Time(i64::MIN), LOG_LINES)?;
     let posted = cx.tx.posted_after(MessageId(since.message), LOG_LINES)?;
     let mut change = Map::new();
     let mut put = |key: &str, value: Value| {
@@ -335,7 +337,7 @@ fn shared(entry: &ContextEntry, chars: usize) -> Value {
 fn line(line: &LogLine, chars: usize) -> Value {
     if let Some(message) = &line.message {
         let words = format!("{} wrote {} to {}", line.actor, message.id, text(&message.audience));
-        return json!({ "id": line.id, "at": line.at, "words": words, "message": message.id });
+        return json!({ "id": format!("#{}", line.id), "at": line.at, "words": words, "message": message.id });
     }
     let detail = line.detail.as_deref().unwrap_or_default();
     let (words, more) = happened(&line.actor, &line.kind, line.task, detail);
