@@ -3,7 +3,10 @@
 
 use rusqlite::{OptionalExtension as _, Params, Row, params};
 
-use super::{Shown, Tx, bare, messages::shown};
+use super::{
+    Shown, Tx, bare,
+    messages::{shown, shown_columns},
+};
 use crate::{
     domain::{id::TaskId, time::Time},
     error::Result,
@@ -62,12 +65,7 @@ macro_rules! changes {
 
 macro_rules! messages {
     ($which:literal) => {
-        concat!(
-            "SELECT message.*, 0 AS late, 0 AS n_handed,
-                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM message ",
-            $which
-        )
+        concat!("SELECT ", shown_columns!("0", "0"), ", task_id FROM message ", $which)
     };
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, named_params};
 
 use super::{
     Tx,
-    messages::{Shown, shown},
+    messages::{Shown, shown, shown_columns},
 };
 use crate::{
     domain::{
@@ -37,16 +37,20 @@ pub struct Found {
 macro_rules! seen {
     () => {
         // Under a name that one had before, one is the same member.
-        "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = :me OR moved_to = :me)
-         SELECT message.*, 0 AS n_handed,
-                coalesce((SELECT late FROM delivery
-                          WHERE message_id = message.id AND member_id = :me), 0) AS late,
-                (SELECT name FROM member WHERE id = message.sender_id) AS sender
-         FROM message
-         WHERE (:all OR is_broadcast OR sender_id IN mine
-                OR EXISTS (SELECT 1 FROM delivery
-                           WHERE message_id = message.id AND member_id IN mine))
-           AND "
+        concat!(
+            "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = :me OR moved_to = :me)
+             SELECT ",
+            shown_columns!(
+                "coalesce((SELECT late FROM delivery
+                           WHERE message_id = message.id AND member_id = :me), 0)",
+                "0"
+            ),
+            " FROM message
+             WHERE (:all OR is_broadcast OR sender_id IN mine
+                    OR EXISTS (SELECT 1 FROM delivery
+                               WHERE message_id = message.id AND member_id IN mine))
+               AND "
+        )
     };
 }
 

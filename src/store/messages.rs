@@ -90,6 +90,21 @@ pub struct Sent {
     pub is_broadcast: bool,
 }
 
+/// What [`shown`] reads, in its order: to find each column by its name costs as much as the query.
+macro_rules! shown_columns {
+    ($late:literal, $n_handed:literal) => {
+        concat!(
+            "message.id, message.sender_id, message.kind, audience, is_broadcast, recipient_id,
+             reply_to, body, sent_at, ",
+            $late,
+            ", ",
+            $n_handed,
+            ", (SELECT name FROM member WHERE id = message.sender_id)"
+        )
+    };
+}
+pub(super) use shown_columns;
+
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
 ///
 /// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a partial index or a LIMIT,
@@ -118,9 +133,9 @@ const COUNT_UNREAD_AFTER: &str = concat!(
 );
 
 const UNREAD_MESSAGES: &str = concat!(
-    "SELECT message.*, late, n_handed,
-            (SELECT name FROM member WHERE id = message.sender_id) AS sender
-     FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
+    "SELECT ",
+    shown_columns!("late", "n_handed"),
+    " FROM (SELECT message_id, late, n_handed FROM delivery WHERE ",
     unread!(),
     " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
 );
@@ -333,11 +348,8 @@ impl Tx<'_> {
 
     /// One message, whoever asks.
     pub fn message(&self, id: MessageId) -> Result<Option<Shown>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT message.*, 0 AS late, 0 AS n_handed,
-                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM message WHERE id = ?1",
-        )?;
+        let sql = concat!("SELECT ", shown_columns!("0", "0"), " FROM message WHERE id = ?1");
+        let mut statement = self.conn.prepare_cached(sql)?;
         Ok(statement.query_row([id.0], shown).optional()?)
     }
 
@@ -397,20 +409,21 @@ impl Tx<'_> {
     }
 }
 
+/// Reads [`shown_columns`], with which the row begins.
 pub(super) fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
     Ok(Shown {
-        id: MessageId(row.get("id")?),
-        sender: bare(row, "sender")?,
-        sender_id: MemberId(row.get("sender_id")?),
-        kind: Kind::from_column(&row.get::<_, String>("kind")?),
-        audience: bare(row, "audience")?,
-        is_broadcast: row.get("is_broadcast")?,
-        recipient: row.get::<_, Option<i64>>("recipient_id")?.map(MemberId),
-        reply_to: row.get::<_, Option<i64>>("reply_to")?.map(MessageId),
-        body: row.get("body")?,
-        sent_at: Time(row.get("sent_at")?),
-        late: row.get("late")?,
-        again: row.get::<_, i64>("n_handed")? > 0,
+        id: MessageId(row.get(0)?),
+        sender_id: MemberId(row.get(1)?),
+        kind: Kind::from_column(&row.get::<_, String>(2)?),
+        audience: bare(row, 3)?,
+        is_broadcast: row.get(4)?,
+        recipient: row.get::<_, Option<i64>>(5)?.map(MemberId),
+        reply_to: row.get::<_, Option<i64>>(6)?.map(MessageId),
+        body: row.get(7)?,
+        sent_at: Time(row.get(8)?),
+        late: row.get(9)?,
+        again: row.get::<_, i64>(10)? > 0,
+        sender: bare(row, 11)?,
     })
 }
 

@@ -2,7 +2,10 @@
 
 use rusqlite::OptionalExtension as _;
 
-use super::{Shown, Tx, messages::shown};
+use super::{
+    Shown, Tx,
+    messages::{shown, shown_columns},
+};
 use crate::{
     domain::id::{MemberId, MessageId, SessionId},
     error::Result,
@@ -35,12 +38,12 @@ impl Tx<'_> {
 
     /// The next message in the member's inbox behind this one, read or not.
     pub fn next_polled(&self, member: MemberId, after: MessageId) -> Result<Option<Polled>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT message.*, late, n_handed, handed_session, read_at,
-                    (SELECT name FROM member WHERE id = message.sender_id) AS sender
-             FROM delivery JOIN message ON message.id = message_id
-             WHERE message_id > ?2 AND member_id = ?1 ORDER BY message_id LIMIT 1",
-        )?;
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT ",
+            shown_columns!("late", "n_handed"),
+            ", handed_session, read_at FROM delivery JOIN message ON message.id = message_id
+             WHERE message_id > ?2 AND member_id = ?1 ORDER BY message_id LIMIT 1"
+        ))?;
         let polled = |row: &rusqlite::Row<'_>| {
             Ok(Polled {
                 message: shown(row)?,

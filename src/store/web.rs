@@ -2,7 +2,10 @@
 
 use rusqlite::params;
 
-use super::{Shown, Tx, messages};
+use super::{
+    Shown, Tx,
+    messages::{shown, shown_columns},
+};
 use crate::{
     domain::{
         id::MessageId,
@@ -35,9 +38,9 @@ pub struct Counts {
 macro_rules! posted {
     ($which:literal) => {
         concat!(
-            "SELECT message.*, 0 AS late, 0 AS n_handed,
-                    (SELECT name FROM member WHERE id = message.sender_id) AS sender,
-                    count(delivery.message_id) AS n, count(delivery.handed_at) AS handed,
+            "SELECT ",
+            shown_columns!("0", "0"),
+            ", thread_id, count(delivery.message_id) AS n, count(delivery.handed_at) AS handed,
                     count(delivery.read_at) AS read
              FROM message LEFT JOIN delivery ON delivery.message_id = message.id
              WHERE message.id ",
@@ -68,7 +71,7 @@ impl Tx<'_> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let rows = statement.query_map([id.0, limit], |row| {
             Ok(Posted {
-                message: messages::shown(row)?,
+                message: shown(row)?,
                 thread: MessageId(row.get("thread_id")?),
                 standing: Counts {
                     n: row.get("n")?,
