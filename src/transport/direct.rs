@@ -1,6 +1,8 @@
 //! Plain calls on stdin and stdout, past rmcp.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, sync::PoisonError};
+use std::{
+    borrow::Cow, fmt, future::poll_fn, marker::PhantomData, pin::Pin, sync::PoisonError, task::Poll,
+};
 
 use rmcp::model::{Implementation, RequestId};
 use serde::{
@@ -18,6 +20,9 @@ use super::{
 
 /// What is reserved for the protocol in `_meta`: such a request tells more than a call.
 const OF_THE_PROTOCOL: &str = "io.modelcontextprotocol/";
+
+/// A call until its reply was written.
+pub(super) type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Takes what it can run off the client's lines. `W` is where replies go.
 pub(super) struct Direct<W> {
@@ -67,18 +72,25 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
         Direct { server, outlet, under_way }
     }
 
-    /// Runs the call that this line is, if it is one of those; else `false`, and nothing happened.
-    pub(super) fn takes(&self, line: &[u8]) -> bool {
-        let Some((call, client)) = self.call(line) else { return false };
+    /// The call that this line is, if it is one of those; else nothing happened.
+    pub(super) fn takes(&self, line: &[u8]) -> Option<Answering> {
+        let (call, client) = self.call(line)?;
         // Before it is known to have arrived, nobody can cancel it.
         self.server.ledger.requested(&call.id);
         let agent = self.server.agent_of(Some(client), &call.meta);
         let (server, outlet, id) = (self.server.clone(), self.outlet.clone(), call.id.clone());
-        self.under_way.spawn(async move {
+        Some(Box::pin(async move {
             let line = call.run(&server, &id, &agent, None).await;
             outlet.answer(&id, line).await;
-        });
-        true
+        }))
+    }
+
+    /// Runs a call. Nearly all are over at once; one that waits goes on as a task, beside the next.
+    pub(super) async fn run(&self, mut answering: Answering) {
+        let is_over = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).is_ready())).await;
+        if !is_over {
+            self.under_way.spawn(answering);
+        }
     }
 
     /// The call, and who the client is.

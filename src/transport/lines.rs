@@ -235,15 +235,21 @@ where
                 self.under_way.wait().await;
                 return None;
             };
+            let mut taken = None;
             let parsed = if self.is_skipping {
                 Parsed::Nothing
             } else {
                 let line = self.unparsed().get(..n_bytes).unwrap_or_default();
-                let takes = |line: &[u8]| self.direct.as_ref().is_some_and(|it| it.takes(line));
-                parse_unless(line, takes)
+                parse_unless(line, |line| {
+                    taken = self.direct.as_ref().and_then(|direct| direct.takes(line));
+                    taken.is_some()
+                })
             };
             self.is_skipping = false;
             self.take(n_bytes);
+            if let (Some(direct), Some(answering)) = (&self.direct, taken) {
+                direct.run(answering).await;
+            }
             match parsed {
                 Parsed::Message(message) => return Some(*message),
                 Parsed::Nothing => {}
