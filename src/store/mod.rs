@@ -33,7 +33,7 @@ pub use self::{
     checkup::{Checkup, Condition, LogState},
     companions::beside,
     context::{ContextChange, ContextEntry},
-    events::{Event, LogLine, LogPlace},
+    events::{Event, LogLine, LogPlace, LogSource},
     history::{Filter, Found},
     hooks::Waiting,
     members::{Joining, Member, Session},

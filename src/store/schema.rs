@@ -199,7 +199,8 @@ mod tests {
              VALUES (3, 'one', 1, 0, 0, 'ada', 0), (9, 'two', 1, 0, 0, 'ada', 0);
              INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);
              INSERT INTO event (at, actor, kind, message_id, detail)
-             VALUES (1, 'ada', 'message.sent', 5, NULL), (2, 'ada', 'message.read', 5, '#5');",
+             VALUES (1, 'ada', 'message.sent', 5, NULL), (2, 'ada', 'message.read', 5, '#5'),
+                    (3, 'ada', 'task.created', NULL, 'one');",
         )
         .unwrap();
         migrate(&conn, 5).unwrap();

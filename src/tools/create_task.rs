@@ -90,7 +90,6 @@ impl Tool for CreateTask {
         };
         let id = cx.tx.insert_task(&new, cx.now)?;
         crate::fault::point("after_insert");
-        cx.log_task(id, "task.created", &title)?;
         let mut told = Vec::new();
         if let Some(assignee) = &assignee {
             cx.log_task(id, "task.assigned", assignee.name.as_str())?;

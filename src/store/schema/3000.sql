@@ -1,6 +1,7 @@
--- A page less for each message: it is its own line in the log, and no row there repeats it.
+-- A page or two less for each message and each task: they are lines in the log by themselves, and no
+-- row there repeats them.
 --
--- A break: the log of an older server would show no messages.
+-- A break: the log of an older server would lack them.
 
-DELETE FROM event WHERE kind = 'message.sent';
+DELETE FROM event WHERE kind = 'message.sent' OR kind = 'task.created';
 ALTER TABLE event DROP COLUMN message_id;

@@ -106,7 +106,7 @@ CREATE INDEX delivery_unread ON delivery (member_id, message_id, handed_session,
     WHERE read_at IS NULL;
 
 -- The append-only log: every change of state, written in the transaction of the change. That a
--- message was sent is no row here: the message is.
+-- message was sent, or a task created, is no row here: their own rows tell it.
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,

@@ -11,7 +11,7 @@ use crate::{
         time::Time,
     },
     error::{Error, Result},
-    store::{Board, ContextEntry, Counts, LogLine, LogPlace, Posted, Task},
+    store::{Board, ContextEntry, Counts, LogLine, LogPlace, LogSource, Posted, Task},
     tools::{Cx, MemberLine},
     view::{
         events::happened,
@@ -43,6 +43,18 @@ pub(super) struct Cursor {
     pub epoch: String,
     pub event: i64,
     pub message: i64,
+    pub task: i64,
+}
+
+impl Cursor {
+    fn at(place: LogPlace) -> Cursor {
+        let LogPlace { event, message, task } = place;
+        Cursor { event, message, task, ..Cursor::default() }
+    }
+
+    fn place(&self) -> LogPlace {
+        LogPlace { event: self.event, message: self.message, task: self.task }
+    }
 }
 
 /// What is compared with what was there before, since no row of the log tells of it.
@@ -65,7 +77,6 @@ pub(super) enum Change {
 /// All that the page shows at first.
 pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
     let posted = posted_before(cx, MessageId(i64::MAX))?;
-    let last_event = cx.tx.last_event()?;
     let log = cx.tx.last_log_lines(LOG_LINES)?;
     let mut tasks = cx.tx.open_tasks(&Board::default(), OPEN_TASKS)?;
     for status in [Status::Done, Status::Cancelled] {
@@ -80,8 +91,7 @@ pub(super) fn state(cx: &Cx<'_>) -> Result<Value> {
         "exists": true,
         "cursor": Cursor {
             epoch: cx.tx.epoch()?.to_string(),
-            event: last_event,
-            message: posted.last().map_or(0, |it| it.message.id.0),
+            ..Cursor::at(cx.tx.log_end()?)
         },
         "now": cx.now,
         "you": cx.me.name.to_string(),
@@ -122,11 +132,11 @@ fn has_older(cx: &Cx<'_>, posted: &[Posted]) -> Result<bool> {
 
 /// What has come since, and where that leads to.
 pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> Result<Change> {
-    let (epoch, last_event) = (cx.tx.epoch()?.to_string(), cx.tx.last_event()?);
-    let place = LogPlace { event: since.event, message: since.message };
-    let log = cx.tx.log_lines(place, Time(i64::MIN), LOG_LINES + 1)?;
-    let is_behind = i64::try_from(log.len()).is_ok_and(|n_lines| n_lines > LOG_LINES);
-    if epoch != since.epoch || last_event < since.event || is_behind {
+    let (epoch, end) = (cx.tx.epoch()?.to_string(), cx.tx.log_end()?);
+    let log = cx.tx.log_lines(since.place(), Time(i64::MIN), LOG_LINES + 1)?;
+    let is_long = i64::try_from(log.len()).is_ok_and(|n_lines| n_lines > LOG_LINES);
+    let is_older = end.event < since.event || end.message < since.message || end.task < since.task;
+    if epoch != since.epoch || is_older || is_long {
         return Ok(Change::All);
     }
     let posted = cx.tx.posted_after(MessageId(since.message), LOG_LINES)?;
@@ -171,8 +181,7 @@ pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> R
     if change.is_empty() {
         return Ok(Change::Nothing);
     }
-    since.event = last_event;
-    since.message = posted.last().map_or(since.message, |it| it.message.id.0);
+    *since = Cursor { epoch, ..Cursor::at(end) };
     change.insert("cursor".to_owned(), json!(since));
     change.insert("now".to_owned(), json!(cx.now));
     Ok(Change::Some(Value::Object(change)))
@@ -335,9 +344,15 @@ fn shared(entry: &ContextEntry, chars: usize) -> Value {
 
 /// A row of the log; of a long text the beginning, for its task shows all of it.
 fn line(line: &LogLine, chars: usize) -> Value {
+    // No two lines have the same.
+    let id = match line.source {
+        LogSource::Event => format!("{}", line.id),
+        LogSource::Message => format!("#{}", line.id),
+        LogSource::Task => format!("T{}", line.id),
+    };
     if let Some(message) = &line.message {
         let words = format!("{} wrote {} to {}", line.actor, message.id, text(&message.audience));
-        return json!({ "id": format!("#{}", line.id), "at": line.at, "words": words, "message": message.id });
+        return json!({ "id": id, "at": line.at, "words": words, "message": message.id });
     }
     let detail = line.detail.as_deref().unwrap_or_default();
     let (words, more) = happened(&line.actor, &line.kind, line.task, detail);
@@ -346,7 +361,7 @@ fn line(line: &LogLine, chars: usize) -> Value {
         (shown, false) => shown + "…",
     });
     json!({
-        "id": line.id,
+        "id": id,
         "at": line.at,
         "words": text(&words),
         "text": more,
