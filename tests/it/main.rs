@@ -41,6 +41,9 @@ mod http;
 // Clients over the network that mean harm, and servers that end under their clients.
 #[cfg(all(unix, feature = "http"))]
 mod http_hostile;
+// Paths and methods over the network, and who refuses first.
+#[cfg(all(unix, feature = "http"))]
+mod http_paths;
 // Mutated requests over the network.
 #[cfg(all(unix, feature = "http"))]
 mod http_fuzz;
