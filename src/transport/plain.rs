@@ -57,13 +57,13 @@ impl Plain {
     /// # Errors
     /// As [`mcp::reply`].
     pub(super) async fn run(
-        self,
+        &self,
         server: &Server,
         ticket: &RequestId,
         agent: &Agent,
         result_type: Option<&'static str>,
     ) -> serde_json::Result<Vec<u8>> {
         let answer = server.at_once(&self.job, ticket, agent).await;
-        mcp::reply(self.id, mcp::told(self.job.entry, answer), result_type)
+        mcp::reply(self.id.clone(), mcp::told(self.job.entry, answer), result_type)
     }
 }

@@ -9,17 +9,15 @@ use std::{
 };
 
 use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    middleware::Next,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
 use tokio::time::{Instant, sleep};
 
 use super::{
     super::queue::Queue,
-    Net, Peer,
-    guard::{ToLoopback, is_passed_on, refuse},
+    Net,
+    guard::{Arrived, is_passed_on, refuse},
     pass::{Key, Pass},
 };
 use crate::{
@@ -53,8 +51,6 @@ const ADDRESSES: usize = 1_000;
 /// So many wrong tokens in a row are logged from each.
 const LOGGED: u32 = 5;
 
-const INVALID: &str = "Bearer realm=\"team-table\", error=\"invalid_token\"";
-
 pub(super) async fn has_tokens(looker: &Queue) -> Result<bool> {
     let found = looker.read(|tx, _| tx.has_tokens()).await?;
     Ok(found.unwrap_or(false))
@@ -69,28 +65,11 @@ pub(super) async fn live(looker: &Queue) -> Result<impl Fn(Key) -> bool + use<>>
     })
 }
 
-/// The layer: who asks goes with the request from here on.
-pub(super) async fn identify(
-    State(net): State<Arc<Net>>,
-    request: Request,
-    inner: Next,
-) -> Response {
-    let (mut parts, body) = request.into_parts();
-    match caller(&net, &parts).await {
-        Ok(caller) => {
-            let pass = caller.pass.clone();
-            parts.extensions.insert(caller);
-            let answered = inner.run(Request::from_parts(parts, body));
-            pass.bound(answered).await.unwrap_or_else(|| unauthorized(INVALID))
-        }
-        Err(response) => *response,
-    }
-}
-
-async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
-    let wish = named(request.uri.query())
+/// Finds out who asks.
+pub(super) async fn identify(net: &Net, request: &Arrived) -> Result<Caller, Box<Response>> {
+    let wish = named(request.parts.uri.query())
         .map_err(|text| Box::new(refuse(StatusCode::BAD_REQUEST, text)))?;
-    let hash = shown(&request.headers).map(token::hash);
+    let hash = shown(&request.parts.headers).map(token::hash);
     let look = net.looker.read(|tx, now| {
         let token = match &hash {
             Some(hash) => tx.token(hash)?,
@@ -116,9 +95,8 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
             Ok(Caller { name: Some(token.name), pass: net.passes.pass(Key::Token(token.id)) })
         }
         (Some(_), None) => {
-            let peer = request.extensions.get::<Peer>();
-            net.slowdown.wrong(peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |it| it.0)).await;
-            Err(Box::new(unauthorized(INVALID)))
+            net.slowdown.wrong(request.line.peer).await;
+            Err(Box::new(ended()))
         }
         (None, _) if has_tokens || !is_local(net, request) => {
             Err(Box::new(unauthorized("Bearer realm=\"team-table\"")))
@@ -128,10 +106,12 @@ async fn caller(net: &Net, request: &Parts) -> Result<Caller, Box<Response>> {
 }
 
 /// Whether the request comes from this machine, as far as that can be told.
-fn is_local(net: &Net, request: &Parts) -> bool {
-    let to_loopback = request.extensions.get::<ToLoopback>().is_some_and(|it| it.0);
-    let from_loopback = request.extensions.get::<Peer>().is_some_and(|it| it.0.is_loopback());
-    !net.is_public && to_loopback && from_loopback && !is_passed_on(&request.headers)
+fn is_local(net: &Net, request: &Arrived) -> bool {
+    let is_from_loopback = request.line.peer.is_loopback();
+    !net.is_public
+        && request.is_to_loopback
+        && is_from_loopback
+        && !is_passed_on(&request.parts.headers)
 }
 
 /// The token that the request shows: an empty one, which is nobody's, where it shows what is none.
@@ -182,6 +162,11 @@ fn unreadable(err: &Error) -> Response {
     };
     tracing::error!("the tokens cannot be read: {err}");
     refuse(status, "the tokens cannot be read now; the server's log says more")
+}
+
+/// What let a client in is no good, or not any more.
+pub(super) fn ended() -> Response {
+    unauthorized("Bearer realm=\"team-table\", error=\"invalid_token\"")
 }
 
 fn unauthorized(challenge: &'static str) -> Response {

@@ -50,7 +50,8 @@ pub(super) enum Whose {
 
 impl Call {
     /// A request has arrived.
-    pub(super) fn begin(presence: &Arc<Presence>, ticket: Ticket, whose: Whose) -> Call {
+    pub(super) fn begin(registry: &Registry, presence: &Arc<Presence>, whose: Whose) -> Call {
+        let ticket = registry.ticket();
         presence.n_calls.fetch_add(1, Ordering::Relaxed);
         let ledger = &presence.server.ledger;
         ledger.reads.fetch_add(1, Ordering::Relaxed);
@@ -62,8 +63,8 @@ impl Call {
     }
 
     /// The reply goes to this connection.
-    pub(super) fn over(mut self, line: Option<&Line>) -> Call {
-        self.line = line.cloned();
+    pub(super) fn over(mut self, line: &Line) -> Call {
+        self.line = Some(line.clone());
         self
     }
 
@@ -84,9 +85,8 @@ impl Call {
         &self.presence.server
     }
 
-    /// The ledger's name of it.
-    pub(super) fn ticket(&self) -> &RequestId {
-        &self.ticket.id
+    pub(super) fn ticket(&self) -> &Ticket {
+        &self.ticket
     }
 
     /// Whether it was taken back, or its client is gone.

@@ -2,22 +2,25 @@
 //! and a body of a kind, a size and a speed that we take.
 
 use std::{
+    borrow::Cow,
+    future::poll_fn,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    pin::Pin,
     time::Duration,
 };
 
 use axum::{
     body::{Body, Bytes},
-    extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header, uri::Authority},
-    middleware::Next,
+    http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts, uri::Authority},
     response::{IntoResponse as _, Response},
 };
-use hyper::body::Body as _;
+use hyper::{
+    Request,
+    body::{Body as _, Incoming},
+};
 use tokio::{sync::Semaphore, time::timeout};
 
-use super::{super::surrogates, Net};
+use super::{super::surrogates, Net, wire::Line};
 use crate::view::sanitize;
 
 /// No text that a tool takes comes near it.
@@ -40,9 +43,23 @@ pub(super) struct Names {
     given: Vec<String>,
 }
 
-/// The request was sent to a name or address of this machine alone.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ToLoopback(pub bool);
+/// A request that passed the guard, with all of its body.
+#[derive(Clone)]
+pub(super) struct Arrived {
+    pub parts: Parts,
+    pub body: Bytes,
+    /// The connection that it came by.
+    pub line: Line,
+    /// It was sent to a name or address of this machine alone.
+    pub is_to_loopback: bool,
+}
+
+impl Arrived {
+    /// As services take it.
+    pub(super) fn whole(self) -> Request<Body> {
+        Request::from_parts(self.parts, Body::from(self.body))
+    }
+}
 
 impl Names {
     pub(super) fn new(host: &str, address: SocketAddr, given: &[String]) -> Names {
@@ -98,40 +115,37 @@ pub(super) fn is_passed_on(headers: &HeaderMap) -> bool {
     ADDED.iter().any(|name| headers.contains_key(*name))
 }
 
-/// The layer.
-pub(super) async fn guard(State(net): State<Arc<Net>>, request: Request, inner: Next) -> Response {
-    let host = match host(&request) {
-        Ok(host) => host,
-        Err(response) => return *response,
-    };
+/// Lets a request in, once all of it is there.
+pub(super) async fn guard(
+    net: &Net,
+    line: Line,
+    request: Request<Incoming>,
+) -> Result<Arrived, Box<Response>> {
+    let (parts, body) = request.into_parts();
+    let host = host(&parts)?;
     let name = plain(host.host());
+    let forbidden = |text: &str| Err(Box::new(refuse(StatusCode::FORBIDDEN, text)));
     if !net.names.allows(&name) {
         let name = sanitize::quote(&name);
-        return refuse(
-            StatusCode::FORBIDDEN,
-            format!("this server is not called {name}; `--allow-host` gives it a name"),
-        );
+        let text = format!("this server is not called {name}; `--allow-host` gives it a name");
+        return forbidden(&text);
     }
-    let mut origins = request.headers().get_all(header::ORIGIN).iter();
+    let mut origins = parts.headers.get_all(header::ORIGIN).iter();
     if !origins.all(|it| it.to_str().is_ok_and(|it| net.names.allows_origin(it, &host))) {
-        return refuse(StatusCode::FORBIDDEN, "pages of other origins may not send requests");
+        return forbidden("pages of other origins may not send requests");
     }
-    let mut request = match whole(request, &net).await {
-        Ok(request) => request,
-        Err(response) => return *response,
-    };
-    request.extensions_mut().insert(ToLoopback(is_loopback(&name)));
-    inner.run(request).await
+    let body = whole(&parts, body, net).await?;
+    Ok(Arrived { parts, body, line, is_to_loopback: is_loopback(&name) })
 }
 
 /// Whom the request takes us for.
-fn host(request: &Request) -> Result<Authority, Box<Response>> {
-    let mut hosts = request.headers().get_all(header::HOST).iter();
+fn host(request: &Parts) -> Result<Authority, Box<Response>> {
+    let mut hosts = request.headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
         _ => None,
     };
-    let host = match request.uri().authority() {
+    let host = match request.uri.authority() {
         // Of two that differ, nobody knows which one a proxy went by.
         Some(named) => host.filter(|host| host == named),
         None => host,
@@ -141,29 +155,25 @@ fn host(request: &Request) -> Result<Authority, Box<Response>> {
     })
 }
 
-/// The request with all of its body there.
-async fn whole(request: Request, net: &Net) -> Result<Request, Box<Response>> {
-    let (parts, mut body) = request.into_parts();
+/// All of the body.
+async fn whole(parts: &Parts, mut body: Incoming, net: &Net) -> Result<Bytes, Box<Response>> {
     let refused = |status, text: &str| Err(Box::new(refuse(status, text)));
     if parts.method == Method::POST && !is_json(&parts.headers) {
         let text = "the body must be JSON: `Content-Type: application/json`";
         return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
     }
     if body.is_end_stream() {
-        return Ok(Request::from_parts(parts, body));
+        return Ok(Bytes::new());
     }
     let too_large = || refused(StatusCode::PAYLOAD_TOO_LARGE, "the body has over 4 MiB");
     if body.size_hint().lower() > BODY_BYTES as u64 {
         return too_large();
     }
     match timeout(net.body_time, collect(&mut body, &net.large_bodies)).await {
-        Ok(Ok(Some(bytes))) => {
-            let bytes = match surrogates::mend(&bytes) {
-                std::borrow::Cow::Borrowed(_) => Bytes::from(bytes),
-                std::borrow::Cow::Owned(mended) => Bytes::from(mended),
-            };
-            Ok(Request::from_parts(parts, Body::from(bytes)))
-        }
+        Ok(Ok(Some(bytes))) => Ok(match surrogates::mend(&bytes) {
+            Cow::Borrowed(_) => bytes.into(),
+            Cow::Owned(mended) => mended.into(),
+        }),
         Ok(Ok(None)) => too_large(),
         Ok(Err(err)) => {
             tracing::debug!("a body was cut: {err}");
@@ -174,11 +184,11 @@ async fn whole(request: Request, net: &Net) -> Result<Request, Box<Response>> {
 }
 
 /// The body; `None` where it is too large.
-async fn collect(body: &mut Body, turns: &Semaphore) -> Result<Option<Vec<u8>>, axum::Error> {
+async fn collect(body: &mut Incoming, turns: &Semaphore) -> hyper::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let mut turn = None;
     loop {
-        let frame = std::future::poll_fn(|cx| std::pin::Pin::new(&mut *body).poll_frame(cx)).await;
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
         match frame.transpose()? {
             None => return Ok(Some(bytes)),
             Some(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |it| it)),

@@ -25,13 +25,15 @@ mod streamable;
 mod wire;
 
 use std::{
+    convert::Infallible,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::pin,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
-use axum::{Router, middleware};
+use axum::{Router, response::Response};
 use hyper::{
     Request,
     body::Incoming,
@@ -52,12 +54,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::guard::is_from_here;
 use self::{
-    auth::Slowdown,
-    guard::Names,
+    auth::{Caller, Slowdown},
+    guard::{Arrived, Names},
     pass::Passes,
     presence::{Ends, Registry},
+    sse::Streams,
     stream::PING_EVERY,
-    wire::Wire,
+    streamable::Mcp,
+    wire::{Line, Wire},
 };
 use super::{event_loop, interrupted, queue::Queue, web};
 use crate::{
@@ -127,9 +131,54 @@ struct Net {
     end: CancellationToken,
 }
 
-/// The address at the other end of a connection.
-#[derive(Debug, Clone, Copy)]
-struct Peer(IpAddr);
+/// Who answers: behind the guard the agents' transport at its paths, at all others the page.
+struct Reception {
+    net: Arc<Net>,
+    agents: Agents,
+    page: TowerToHyperService<Router>,
+}
+
+enum Agents {
+    Streamable(Mcp),
+    Sse(Streams),
+}
+
+impl Reception {
+    /// What agents ask goes past axum's routes: its layers make all that lies behind them anew for
+    /// each request.
+    async fn answer(
+        &self,
+        line: Line,
+        request: Request<Incoming>,
+    ) -> Result<Response, Box<Response>> {
+        let request = guard::guard(&self.net, line, request).await?;
+        if !self.agents.are_at(request.parts.uri.path()) {
+            let Ok(response) = Box::pin(self.page.call(request.whole())).await;
+            return Ok(response);
+        }
+        let caller = auth::identify(&self.net, &request).await?;
+        let pass = caller.pass.clone();
+        // Pinned here: whoever is given it to wait for would move all of it about.
+        let answer = pin!(self.agents.attend(caller, request));
+        pass.bound(answer).await.ok_or_else(|| Box::new(auth::ended()))
+    }
+}
+
+impl Agents {
+    fn are_at(&self, path: &str) -> bool {
+        match self {
+            Agents::Streamable(_) => path == "/mcp",
+            Agents::Sse(_) => path == "/sse" || path == "/messages",
+        }
+    }
+
+    async fn attend(&self, caller: Caller, request: Arrived) -> Response {
+        match self {
+            Agents::Streamable(mcp) => mcp.attend(caller, &request).await,
+            Agents::Sse(streams) => streams.attend(caller, request).await,
+        }
+    }
+}
 
 /// Serves until a signal comes; `say` is told where it listens.
 ///
@@ -194,14 +243,15 @@ async fn run(
         stop: stop.clone(),
         end: end.clone(),
     });
-    let (mcp, path) = if listening.is_sse {
-        (sse::routes(&net), "sse")
+    let (agents, path) = if listening.is_sse {
+        (Agents::Sse(Streams::new(&net)), "sse")
     } else {
-        (streamable::routes(&net), "mcp")
+        (Agents::Streamable(Mcp::with_sessions(&net)), "mcp")
     };
-    let board = web::routes(human(Front::Tools), is_public, stop.clone());
-    let routes = Router::new().merge(mcp).merge(board);
-    let routes = routes.layer(middleware::from_fn_with_state(Arc::clone(&net), guard::guard));
+    let page = web::routes(human(Front::Tools), is_public, stop.clone());
+    let reception =
+        Reception { net: Arc::clone(&net), agents, page: TowerToHyperService::new(page) };
+    let reception = Arc::new(reception);
     say(&format!("listening on http://{address}/{path} (Ctrl-C ends it)"));
     say(&format!(
         "the board is at http://{address}/; `{}` lets you write there",
@@ -211,7 +261,7 @@ async fn run(
     let chores = [tokio::spawn(sweep(Arc::clone(&registry))), tokio::spawn(check_passes(net))];
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &routes, &config, &stop, &mut connections) => {}
+        () = accept(&listener, &reception, &config, &stop, &mut connections) => {}
         () = interrupted() => {}
     }
     drop(listener);
@@ -244,7 +294,7 @@ fn web_command(address: SocketAddr) -> String {
 
 async fn accept(
     listener: &TcpListener,
-    routes: &Router,
+    reception: &Arc<Reception>,
     config: &Config,
     stop: &CancellationToken,
     connections: &mut JoinSet<()>,
@@ -262,9 +312,8 @@ async fn accept(
                 if let Err(err) = stream.set_nodelay(true) {
                     tracing::debug!("no TCP_NODELAY: {err}");
                 }
-                let wire = Wire::new(stream, patience);
-                let peer = Peer(from.ip().to_canonical());
-                connections.spawn(connection(wire, peer, routes.clone(), stop.clone()));
+                let wire = Wire::new(stream, from.ip().to_canonical(), patience);
+                connections.spawn(connection(wire, Arc::clone(reception), stop.clone()));
             }
             Err(err) => {
                 tracing::warn!("cannot accept a connection: {err}");
@@ -274,14 +323,14 @@ async fn accept(
     }
 }
 
-async fn connection(wire: Wire, peer: Peer, routes: Router, stop: CancellationToken) {
+async fn connection(wire: Wire, reception: Arc<Reception>, stop: CancellationToken) {
     let line = wire.line.clone();
-    let routes = TowerToHyperService::new(routes);
-    // Layers of axum would make all routes anew for each connection.
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(line.clone());
-        routes.call(request)
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (reception, line) = (Arc::clone(&reception), line.clone());
+        async move {
+            let answered = reception.answer(line, request).await;
+            Ok::<_, Infallible>(answered.unwrap_or_else(|refusal| *refusal))
+        }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -65,7 +65,10 @@ impl Pass {
     }
 
     /// The response, of which a stream ends with the pass; `None` where it has ended before.
-    pub(super) async fn bound(self, response: impl Future<Output = Response>) -> Option<Response> {
+    pub(super) async fn bound(
+        self,
+        response: Pin<&mut impl Future<Output = Response>>,
+    ) -> Option<Response> {
         let response = self.0.run_until_cancelled(response).await?;
         if response.body().size_hint().exact().is_some() {
             return Some(response);

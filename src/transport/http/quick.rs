@@ -32,8 +32,9 @@ pub(super) struct Quick {
 
 impl Quick {
     /// The call that a request is, if it is one of those; `is_stateless`: it has no session.
-    pub(super) fn of(message: &Envelope, headers: &HeaderMap, is_stateless: bool) -> Option<Quick> {
-        let params = Params::deserialize(&message.params).ok()?;
+    pub(super) fn of(message: Envelope, headers: &HeaderMap, is_stateless: bool) -> Option<Quick> {
+        let Envelope { jsonrpc, id, method, params } = message;
+        let params = Params::deserialize(params).ok()?;
         let fits = if is_stateless {
             fits_alone(headers, &params.name, &params.meta)
         } else {
@@ -42,18 +43,18 @@ impl Quick {
         if !fits || !accepts(headers) {
             return None;
         }
-        let call = Plain::of(&message.jsonrpc, &message.method, message.id.clone()?, params)?;
+        let call = Plain::of(&jsonrpc, &method, id?, params)?;
         Some(Quick { call, is_stateless })
     }
 
     /// Runs it at the desk of `call`. `client` is what its session told of itself.
     pub(super) async fn run(self, call: &Call, client: Option<Implementation>) -> Response {
-        let Quick { call: plain, is_stateless } = self;
         let server = call.server();
-        let by_request = || serde_json::from_value(plain.meta.get(CLIENT)?.clone()).ok();
-        let agent = server.agent_of(client.or_else(by_request), &plain.meta);
-        let result_type = is_stateless.then_some("complete");
-        match plain.run(server, call.ticket(), &agent, result_type).await {
+        let meta = &self.call.meta;
+        let by_request = || serde_json::from_value(meta.get(CLIENT)?.clone()).ok();
+        let agent = server.agent_of(client.or_else(by_request), meta);
+        let result_type = self.is_stateless.then_some("complete");
+        match self.call.run(server, &call.ticket().id, &agent, result_type).await {
             Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
             Err(err) => refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
         }

@@ -11,13 +11,9 @@ use std::{
 };
 
 use axum::{
-    Router,
     body::{Body, Bytes, HttpBody, to_bytes},
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode, header, request::Parts},
-    middleware,
+    http::{HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
-    routing::{get, post},
 };
 use hyper::body::Frame;
 use tokio::{
@@ -27,12 +23,12 @@ use tokio::{
 
 use super::{
     Net,
-    auth::{self, Caller},
+    auth::Caller,
     call::{Call, Whose},
-    guard::refuse,
+    guard::{Arrived, refuse},
     presence::{Open, Session, new_id},
     stream::{EVENT_STREAM, PING},
-    streamable::{self, Envelope, Mcp, full, read, unreadable},
+    streamable::{Envelope, Mcp, full, unreadable},
 };
 
 const JSON: &str = "application/json";
@@ -46,7 +42,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// The streams that are open.
 #[derive(Clone)]
-struct Streams {
+pub(super) struct Streams {
     mcp: Mcp,
     by_id: Arc<Mutex<HashMap<String, Arc<Stream>>>>,
 }
@@ -63,82 +59,83 @@ struct Outgoing {
     call: Call,
 }
 
-pub(super) fn routes(net: &Arc<Net>) -> Router {
-    let streams = Streams { mcp: Mcp::new(net), by_id: Arc::default() };
-    Router::new()
-        .route("/sse", get(begin))
-        .route("/messages", post(take))
-        .with_state(streams)
-        .layer(middleware::from_fn_with_state(Arc::clone(net), auth::identify))
-}
-
-async fn begin(State(streams): State<Streams>, request: Request) -> Response {
-    let registry = &streams.mcp.net.registry;
-    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
-    };
-    let Some(slot) = registry.slot() else { return full() };
-    let id = match new_id() {
-        Ok(id) => id,
-        Err(err) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
-    };
-    // Who is known by the address alone is so at the other address, too.
-    let name = caller.name.as_ref();
-    let name = name.filter(|_| !request.headers().contains_key(header::AUTHORIZATION));
-    let name = name.map_or_else(String::new, |name| format!("&name={name}"));
-    let hello = format!("event: endpoint\ndata: /messages?sessionId={id}{name}\n\n");
-    let session = registry.add(&id, registry.begin(&caller), caller, slot);
-    let (outgoing, to_client) = mpsc::channel(WAITING);
-    let stream = Arc::new(Stream { session: Arc::clone(&session), outgoing });
-    streams.by_id().insert(id.clone(), stream);
-    let end = End { streams: streams.clone(), id };
-    let ping_every = streams.mcp.net.ping_every;
-    let mut ping = interval_at(Instant::now() + ping_every, ping_every);
-    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let open = session.open();
-    let over = Box::pin(session.gone.clone().cancelled_owned());
-    let events = Events { hello: Some(hello), to_client, ping, over, _open: open, _end: end };
-    (EVENT_STREAM, Body::new(events)).into_response()
-}
-
-async fn take(State(streams): State<Streams>, request: Request) -> Response {
-    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
-    };
-    let mut pairs = request.uri().query().unwrap_or_default().split('&');
-    let id = pairs.find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
-    let net = &streams.mcp.net;
-    let found = net.registry.session(id, &caller).and_then(|_| streams.by_id().get(id).cloned());
-    let Some(stream) = found else {
-        return refuse(StatusCode::NOT_FOUND, "there is no such session; open /sse anew");
-    };
-    let (mut parts, body) = match read(request).await {
-        Ok(read) => read,
-        Err(response) => return *response,
-    };
-    if timeout(net.body_time, stream.has_room()).await.is_err() {
-        let text = "this session has too many replies in its stream that it does not take";
-        return refuse(StatusCode::TOO_MANY_REQUESTS, text);
-    }
-    let Some(message) = Envelope::of(&body) else {
-        let no_message = || refuse(StatusCode::BAD_REQUEST, "the body is no message");
-        return unreadable(&body).unwrap_or_else(no_message);
-    };
-    if message.method == "initialize" {
-        stream.session.begun(&message);
-    }
-    if let Some((message, id)) = stream.session.note(message) {
-        // The replies of this transport do not go where these say.
-        parts.headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH));
-        let whose = Whose::Session(stream.session.open(), id);
-        let call = streamable::begin(&net.registry, &stream.session.presence, whose, &mut parts);
-        let mcp = streams.mcp.clone();
-        tokio::spawn(async move { stream.answer(&mcp, call, message, parts, body).await });
-    }
-    (StatusCode::ACCEPTED, "Accepted").into_response()
-}
-
 impl Streams {
+    pub(super) fn new(net: &Arc<Net>) -> Streams {
+        Streams { mcp: Mcp::new(net), by_id: Arc::default() }
+    }
+
+    /// Answers at one of the two paths.
+    pub(super) async fn attend(&self, caller: Caller, request: Arrived) -> Response {
+        let method = &request.parts.method;
+        match request.parts.uri.path() {
+            "/sse" if method == Method::GET || method == Method::HEAD => {
+                self.begin(caller, &request.parts)
+            }
+            "/sse" => not_allowed("GET,HEAD"),
+            _ if method == Method::POST => self.take(caller, request).await,
+            _ => not_allowed("POST"),
+        }
+    }
+
+    fn begin(&self, caller: Caller, request: &Parts) -> Response {
+        let registry = &self.mcp.net.registry;
+        let Some(slot) = registry.slot() else { return full() };
+        let id = match new_id() {
+            Ok(id) => id,
+            Err(err) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, err.to_string()),
+        };
+        // Who is known by the address alone is so at the other address, too.
+        let name = caller.name.as_ref();
+        let name = name.filter(|_| !request.headers.contains_key(header::AUTHORIZATION));
+        let name = name.map_or_else(String::new, |name| format!("&name={name}"));
+        let hello = format!("event: endpoint\ndata: /messages?sessionId={id}{name}\n\n");
+        let session = registry.add(&id, registry.begin(&caller), caller, slot);
+        let (outgoing, to_client) = mpsc::channel(WAITING);
+        let stream = Arc::new(Stream { session: Arc::clone(&session), outgoing });
+        self.by_id().insert(id.clone(), stream);
+        let end = End { streams: self.clone(), id };
+        let ping_every = self.mcp.net.ping_every;
+        let mut ping = interval_at(Instant::now() + ping_every, ping_every);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let open = session.open();
+        let over = Box::pin(session.gone.clone().cancelled_owned());
+        let events = Events { hello: Some(hello), to_client, ping, over, _open: open, _end: end };
+        // To HEAD goes an answer without a body: the session ends as soon as it has begun.
+        let is_head = request.method == Method::HEAD;
+        let body = if is_head { Body::empty() } else { Body::new(events) };
+        (EVENT_STREAM, body).into_response()
+    }
+
+    async fn take(&self, caller: Caller, mut request: Arrived) -> Response {
+        let mut pairs = request.parts.uri.query().unwrap_or_default().split('&');
+        let id = pairs.find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
+        let net = &self.mcp.net;
+        let found = net.registry.session(id, &caller).and_then(|_| self.by_id().get(id).cloned());
+        let Some(stream) = found else {
+            return refuse(StatusCode::NOT_FOUND, "there is no such session; open /sse anew");
+        };
+        if timeout(net.body_time, stream.has_room()).await.is_err() {
+            let text = "this session has too many replies in its stream that it does not take";
+            return refuse(StatusCode::TOO_MANY_REQUESTS, text);
+        }
+        let Some(message) = Envelope::of(&request.body) else {
+            let no_message = || refuse(StatusCode::BAD_REQUEST, "the body is no message");
+            return unreadable(&request.body).unwrap_or_else(no_message);
+        };
+        if message.method == "initialize" {
+            stream.session.begun(&message);
+        }
+        if let Some((message, id)) = stream.session.note(message) {
+            // The replies of this transport do not go where these say.
+            request.parts.headers.insert(header::ACCEPT, HeaderValue::from_static(BOTH));
+            let whose = Whose::Session(stream.session.open(), id);
+            let call = Call::begin(&net.registry, &stream.session.presence, whose);
+            let mcp = self.mcp.clone();
+            tokio::spawn(async move { stream.answer(&mcp, call, message, &request).await });
+        }
+        (StatusCode::ACCEPTED, "Accepted").into_response()
+    }
+
     fn by_id(&self) -> MutexGuard<'_, HashMap<String, Arc<Stream>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,8 +150,8 @@ impl Stream {
     }
 
     /// Puts the reply to a request into the stream. A request that was taken back has none.
-    async fn answer(&self, mcp: &Mcp, call: Call, message: Envelope, parts: Parts, body: Bytes) {
-        let answer = mcp.answer(&self.session, &call, &message, parts, body).await;
+    async fn answer(&self, mcp: &Mcp, call: Call, message: Envelope, request: &Arrived) {
+        let answer = mcp.answer(&self.session, &call, message, request).await;
         let Some(answer) = answer.filter(|_| !call.is_cut()) else { return };
         let is_message = answer.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == JSON);
         match to_bytes(answer.into_body(), usize::MAX).await {
@@ -167,6 +164,12 @@ impl Stream {
             _ => tracing::debug!("a request in a stream has no reply"),
         }
     }
+}
+
+/// The length is said here, as hyper says none in an answer to HEAD.
+fn not_allowed(methods: &'static str) -> Response {
+    let headers = [(header::ALLOW, methods), (header::CONTENT_LENGTH, "0")];
+    (StatusCode::METHOD_NOT_ALLOWED, headers).into_response()
 }
 
 /// The body of `GET /sse`. What is in it and was not taken when it is dropped never arrived.

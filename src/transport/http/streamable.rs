@@ -4,17 +4,14 @@
 use std::{
     convert::Infallible,
     io,
+    pin::pin,
     sync::{Arc, Weak},
 };
 
 use axum::{
-    Router,
-    body::{Body, Bytes, to_bytes},
-    extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, header, request::Parts},
-    middleware,
+    body::{Body, to_bytes},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
-    routing::any,
 };
 use futures_util::stream;
 use rmcp::{
@@ -38,13 +35,12 @@ use super::{
         mcp::{self, Server},
     },
     Net,
-    auth::{self, Caller},
+    auth::Caller,
     call::{Call, Reply, Whose},
-    guard::refuse,
-    presence::{Open, Presence, Registry, Session, new_id},
+    guard::{Arrived, refuse},
+    presence::{Open, Registry, Session, new_id},
     quick::Quick,
     stream::{EVENT_STREAM, PING},
-    wire::Line,
 };
 use crate::error::Error;
 
@@ -63,14 +59,6 @@ pub(super) struct Mcp {
 }
 
 type Service = StreamableHttpService<Door, NeverSessionManager>;
-
-pub(super) fn routes(net: &Arc<Net>) -> Router {
-    tokio::spawn(end_idle(Arc::downgrade(&net.registry)));
-    Router::new()
-        .route("/mcp", any(attend))
-        .with_state(Mcp::new(net))
-        .layer(middleware::from_fn_with_state(Arc::clone(net), auth::identify))
-}
 
 async fn end_idle(registry: Weak<Registry>) {
     while let Some(registry) = registry.upgrade() {
@@ -131,31 +119,19 @@ impl Session {
     }
 }
 
-/// The desk that a request is for; goes with it to the handler.
+/// Who answers a request, by which ticket, and who the client is if its session knows; goes with it
+/// to the handler.
 #[derive(Clone)]
-struct At(Arc<Presence>);
+struct At {
+    server: Server,
+    ticket: Ticket,
+    client: Option<Implementation>,
+}
 
-/// Finds the desk that a request is for, and follows it until its reply was written.
-async fn attend(State(mcp): State<Mcp>, request: Request) -> Response {
-    let registry = &mcp.net.registry;
-    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "nobody asked who asks");
-    };
-    let id = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned());
-    let Some(id) = id else { return mcp.without_session(caller, request).await };
-    let Some(session) = registry.session(&id, &caller) else {
-        return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
-    };
-    let open = session.open();
-    if request.method() == Method::GET {
-        return stream(&request, open, mcp.net.ping_every);
+impl At {
+    fn of(call: &Call, client: Option<Implementation>) -> At {
+        At { server: call.server().clone(), ticket: call.ticket().clone(), client }
     }
-    if request.method() == Method::DELETE {
-        session.presence.take_leave(super::SETTLE).await;
-        registry.end(&id);
-        return StatusCode::NO_CONTENT.into_response();
-    }
-    mcp.in_session(session, open, request).await
 }
 
 impl Mcp {
@@ -173,19 +149,43 @@ impl Mcp {
         Mcp { net: Arc::clone(net), in_session: service(false), alone: service(true) }
     }
 
-    async fn in_session(&self, session: Arc<Session>, open: Open, request: Request) -> Response {
-        let (mut parts, body) = match read(request).await {
-            Ok(read) => read,
-            Err(response) => return *response,
+    /// With the sessions of streamable HTTP, which end when they are idle.
+    pub(super) fn with_sessions(net: &Arc<Net>) -> Mcp {
+        tokio::spawn(end_idle(Arc::downgrade(&net.registry)));
+        Mcp::new(net)
+    }
+
+    /// Finds the desk that a request is for, and follows it until its reply was written.
+    pub(super) async fn attend(&self, caller: Caller, request: &Arrived) -> Response {
+        let headers = &request.parts.headers;
+        let Some(id) = headers.get(SESSION) else {
+            return self.without_session(caller, request).await;
         };
+        let (id, registry) = (id.to_str().unwrap_or_default(), &self.net.registry);
+        let Some(session) = registry.session(id, &caller) else {
+            return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
+        };
+        let open = session.open();
+        if request.parts.method == Method::GET {
+            return stream(headers, open, self.net.ping_every);
+        }
+        if request.parts.method == Method::DELETE {
+            session.presence.take_leave(super::SETTLE).await;
+            registry.end(id);
+            return StatusCode::NO_CONTENT.into_response();
+        }
+        self.in_session(&session, open, request).await
+    }
+
+    async fn in_session(&self, session: &Session, open: Open, request: &Arrived) -> Response {
         // What cannot be read so, rmcp answers.
-        let message = Envelope::of(&body);
+        let message = Envelope::of(&request.body);
         let Some((message, id)) = message.and_then(|it| session.note(it)) else {
-            return self.reply(&self.in_session, parts, body).await;
+            return self.reply(&self.in_session, request, None).await;
         };
         let whose = Whose::Session(open, id);
-        let call = call(&self.net.registry, &session.presence, whose, &mut parts);
-        match self.answer(&session, &call, &message, parts, body).await {
+        let call = Call::begin(&self.net.registry, &session.presence, whose).over(&request.line);
+        match self.answer(session, &call, message, request).await {
             Some(response) => Reply::watch(response, call),
             None if self.net.stop.is_cancelled() => stopping(),
             None => refuse(StatusCode::NOT_FOUND, "the session has ended; initialize anew"),
@@ -197,62 +197,48 @@ impl Mcp {
         &self,
         session: &Session,
         call: &Call,
-        message: &Envelope,
-        mut parts: Parts,
-        body: Bytes,
+        message: Envelope,
+        request: &Arrived,
     ) -> Option<Response> {
         let client = session.client.get().cloned();
-        let answer = async {
-            if let Some(quick) = Quick::of(message, &parts.headers, false) {
-                return quick.run(call, client).await;
+        let answer = pin!(async {
+            match Quick::of(message, &request.parts.headers, false) {
+                Some(quick) => quick.run(call, client).await,
+                None => self.reply(&self.in_session, request, Some(At::of(call, client))).await,
             }
-            if let Some(client) = client {
-                parts.extensions.insert(client);
-            }
-            self.reply(&self.in_session, parts, body).await
-        };
+        });
         session.gone.run_until_cancelled(answer).await
     }
 
-    async fn without_session(&self, caller: Caller, request: Request) -> Response {
-        if request.method() != Method::POST {
-            return by_rmcp(&self.alone, request).await;
+    async fn without_session(&self, caller: Caller, request: &Arrived) -> Response {
+        if request.parts.method != Method::POST {
+            return by_rmcp(&self.alone, request, None).await;
         }
-        let (mut parts, body) = match read(request).await {
-            Ok(read) => read,
-            Err(response) => return *response,
-        };
-        let message = Envelope::of(&body);
+        let message = Envelope::of(&request.body);
         let Some(message) = message.filter(|message| message.id.is_some()) else {
-            return self.reply(&self.alone, parts, body).await;
+            return self.reply(&self.alone, request, None).await;
         };
         if message.method == "initialize" {
-            return self.begin(caller, message, parts, body).await;
+            return Box::pin(self.begin(caller, message, request)).await;
         }
-        let Some(name) = caller.name else { return self.reply(&self.alone, parts, body).await };
+        let Some(name) = caller.name else { return self.reply(&self.alone, request, None).await };
         let registry = &self.net.registry;
-        let quick = Quick::of(&message, &parts.headers, true);
+        let quick = Quick::of(message, &request.parts.headers, true);
         let presence = registry.member(&name, true);
         let whose = Whose::Member(Arc::clone(registry), name);
-        let call = call(registry, &presence, whose, &mut parts);
+        let call = Call::begin(registry, &presence, whose).over(&request.line);
         let response = match quick {
             Some(quick) => quick.run(&call, None).await,
-            None => self.reply(&self.alone, parts, body).await,
+            None => self.reply(&self.alone, request, Some(At::of(&call, None))).await,
         };
         Reply::watch(response, call)
     }
 
     /// A session begins, if rmcp takes the handshake.
-    async fn begin(
-        &self,
-        caller: Caller,
-        message: Envelope,
-        parts: Parts,
-        body: Bytes,
-    ) -> Response {
+    async fn begin(&self, caller: Caller, message: Envelope, request: &Arrived) -> Response {
         let registry = &self.net.registry;
         let Some(slot) = registry.slot() else { return full() };
-        let response = self.reply(&self.in_session, parts, body).await;
+        let response = self.reply(&self.in_session, request, None).await;
         if response.status() != StatusCode::OK {
             return response;
         }
@@ -277,12 +263,11 @@ impl Mcp {
     }
 
     /// What rmcp answers.
-    async fn reply(&self, service: &Service, parts: Parts, body: Bytes) -> Response {
-        let request = Request::from_parts(parts, Body::from(body.clone()));
-        let response = by_rmcp(service, request).await;
+    async fn reply(&self, service: &Service, request: &Arrived, at: Option<At>) -> Response {
+        let response = by_rmcp(service, request, at).await;
         match response.status() {
             // That it claims to be JSON is known: it is no message.
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&body).unwrap_or(response),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&request.body).unwrap_or(response),
             // What ends under a request is a fault of the server's to rmcp.
             status if status.is_server_error() && self.net.stop.is_cancelled() => stopping(),
             _ => response,
@@ -291,42 +276,19 @@ impl Mcp {
 }
 
 /// rmcp's reply. What it needs for that is as large as all its kinds of request, and has a place of
-/// its own: every request that goes past it would carry it along, from layer to layer.
-async fn by_rmcp(service: &Service, request: Request) -> Response {
-    Box::pin(service.handle(request)).await.map(Body::new)
-}
-
-/// The request with its body, which is there already.
-pub(super) async fn read(request: Request) -> Result<(Parts, Bytes), Box<Response>> {
-    let (parts, body) = request.into_parts();
-    match to_bytes(body, usize::MAX).await {
-        Ok(body) => Ok((parts, body)),
-        Err(_) => Err(Box::new(refuse(StatusCode::BAD_REQUEST, "the body was cut"))),
+/// its own: every request that goes past it would carry it along.
+async fn by_rmcp(service: &Service, request: &Arrived, at: Option<At>) -> Response {
+    let mut request = request.clone().whole();
+    if let Some(at) = at {
+        request.extensions_mut().insert(at);
     }
-}
-
-/// A request begins; at which desk, and by which ticket, goes with it to the handler.
-fn call(registry: &Registry, presence: &Arc<Presence>, whose: Whose, parts: &mut Parts) -> Call {
-    begin(registry, presence, whose, parts).over(parts.extensions.get::<Line>())
-}
-
-/// As [`call`], where the reply goes into a stream.
-pub(super) fn begin(
-    registry: &Registry,
-    presence: &Arc<Presence>,
-    whose: Whose,
-    parts: &mut Parts,
-) -> Call {
-    let ticket = registry.ticket();
-    parts.extensions.insert(ticket.clone());
-    parts.extensions.insert(At(Arc::clone(presence)));
-    Call::begin(presence, ticket, whose)
+    Box::pin(service.handle(request)).await.map(Body::new)
 }
 
 /// The stream of a session, for what a server says unasked. Ours says nothing; it shows that both
 /// sides are there, and keeps the session from being idle.
-fn stream(request: &Request, open: Open, ping_every: Duration) -> Response {
-    let accepts = request.headers().get_all(header::ACCEPT).iter();
+fn stream(headers: &HeaderMap, open: Open, ping_every: Duration) -> Response {
+    let accepts = headers.get_all(header::ACCEPT).iter();
     let mut accepts = accepts.filter_map(|kinds| kinds.to_str().ok());
     if !accepts.any(|kinds| kinds.contains("text/event-stream") || kinds.contains("*/*")) {
         return refuse(StatusCode::NOT_ACCEPTABLE, "a stream is `Accept: text/event-stream`");
@@ -373,16 +335,15 @@ pub(super) fn full() -> Response {
 struct Door;
 
 impl Door {
-    /// The desk that the request is for, and the ticket for its reply.
+    /// Who answers the request; what is known of it beside that goes on with it.
     fn server(context: &mut RequestContext<RoleServer>) -> Option<Server> {
         let parts = context.extensions.get::<Parts>()?;
-        let At(presence) = parts.extensions.get::<At>()?.clone();
-        let ticket = parts.extensions.get::<Ticket>()?.clone();
-        if let Some(client) = parts.extensions.get::<Implementation>().cloned() {
+        let At { server, ticket, client } = parts.extensions.get::<At>()?.clone();
+        if let Some(client) = client {
             context.extensions.insert(client);
         }
         context.extensions.insert(ticket);
-        Some(presence.server.clone())
+        Some(server)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     io,
+    net::IpAddr,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, Weak},
     task::{Context, Poll, ready},
@@ -20,14 +21,18 @@ use super::presence::Presence;
 
 /// A connection, and the last reply that was written to it: the client has read those before it, as
 /// it asks one thing at a time there.
-#[derive(Clone, Default)]
-pub(super) struct Line(Arc<Mutex<Option<Last>>>);
+#[derive(Clone)]
+pub(super) struct Line {
+    /// The address at the other end.
+    pub peer: IpAddr,
+    last: Arc<Mutex<Option<Last>>>,
+}
 
 type Last = (Weak<Presence>, RequestId);
 
 impl Line {
     fn broke(&self) {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((presence, id)) = last
             && let Some(presence) = presence.upgrade()
         {
@@ -36,7 +41,7 @@ impl Line {
     }
 
     pub(super) fn wrote(&self, presence: &Arc<Presence>, id: &RequestId) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((Arc::downgrade(presence), id.clone()));
     }
 }
@@ -52,8 +57,9 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Wire {
-        Wire { stream, line: Line::default(), patience, stuck: None }
+    pub(super) fn new(stream: TcpStream, peer: IpAddr, patience: Duration) -> Wire {
+        let line = Line { peer, last: Arc::default() };
+        Wire { stream, line, patience, stuck: None }
     }
 
     /// What became of a write, in time.
