@@ -77,7 +77,9 @@ pub(super) async fn identify(net: &Net, request: &Arrived) -> Result<Caller, Box
         };
         let is_noted = |at: Time| now.since(at).0 < MINUTE;
         let is_new = token.as_ref().is_some_and(|token| !token.used_at.is_some_and(is_noted));
-        Ok((token, tx.has_tokens()?, is_new))
+        // Where a token is shown, that alone lets in.
+        let has_tokens = hash.is_none() && tx.has_tokens()?;
+        Ok((token, has_tokens, is_new))
     });
     let (token, has_tokens, is_new) = match look.await {
         Ok(found) => found.unwrap_or_default(),
