@@ -11,7 +11,9 @@ use std::{
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts, uri::Authority},
+    http::{
+        HeaderMap, HeaderName, Method, StatusCode, Uri, header, request::Parts, uri::Authority,
+    },
     response::{IntoResponse as _, Response},
 };
 use hyper::{
@@ -110,9 +112,14 @@ pub(in crate::transport) fn is_from_here(headers: &HeaderMap) -> bool {
 
 /// Whether a proxy passed the request on, as far as it tells: it comes from elsewhere then.
 pub(super) fn is_passed_on(headers: &HeaderMap) -> bool {
-    const ADDED: &[&str] =
-        &["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
-    ADDED.iter().any(|name| headers.contains_key(*name))
+    static ADDED: [HeaderName; 5] = [
+        header::FORWARDED,
+        header::VIA,
+        HeaderName::from_static("x-forwarded-for"),
+        HeaderName::from_static("x-forwarded-host"),
+        HeaderName::from_static("x-real-ip"),
+    ];
+    ADDED.iter().any(|name| headers.contains_key(name))
 }
 
 /// Lets a request in, once all of it is there.

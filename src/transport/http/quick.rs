@@ -1,7 +1,7 @@
 //! Plain calls at `/mcp` and `/messages`, past rmcp: what has to be right around them.
 
 use axum::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use rmcp::model::{Implementation, JsonObject};
@@ -19,7 +19,9 @@ use super::{
 const STATELESS: &str = "2026-07-28";
 /// and those whose requests have one.
 const WITH_SESSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-const VERSION_HEADER: &str = "mcp-protocol-version";
+static VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+static NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
@@ -63,16 +65,16 @@ impl Quick {
 
 /// Whether a request in a session is as the protocol has it.
 fn fits(headers: &HeaderMap, meta: &JsonObject) -> bool {
-    let version = one(headers, VERSION_HEADER);
+    let version = one(headers, &VERSION_HEADER);
     let is_known = version.is_none_or(|version| WITH_SESSIONS.contains(&version));
-    is_known && headers.get_all(VERSION_HEADER).iter().count() < 2 && !meta.contains_key(VERSION)
+    is_known && headers.get_all(&VERSION_HEADER).iter().count() < 2 && !meta.contains_key(VERSION)
 }
 
 /// Whether a request without a session is.
 fn fits_alone(headers: &HeaderMap, name: &str, meta: &JsonObject) -> bool {
-    one(headers, VERSION_HEADER) == Some(STATELESS)
-        && one(headers, "mcp-method") == Some("tools/call")
-        && one(headers, "mcp-name") == Some(name)
+    one(headers, &VERSION_HEADER) == Some(STATELESS)
+        && one(headers, &METHOD_HEADER) == Some("tools/call")
+        && one(headers, &NAME_HEADER) == Some(name)
         && meta.get(VERSION).and_then(Value::as_str) == Some(STATELESS)
         && meta.get(CAPABILITIES).is_some_and(Value::is_object)
         && meta.get(CLIENT).is_none_or(|client| {
@@ -83,13 +85,13 @@ fn fits_alone(headers: &HeaderMap, name: &str, meta: &JsonObject) -> bool {
 
 /// Whether the client takes both kinds of replies, as it has to.
 fn accepts(headers: &HeaderMap) -> bool {
-    let kinds = one(headers, "accept").unwrap_or_default();
+    let kinds = one(headers, &header::ACCEPT).unwrap_or_default();
     let has = |kind: &str| kinds.split(',').any(|it| it.trim().eq_ignore_ascii_case(kind));
     has("application/json") && has("text/event-stream")
 }
 
 /// A header that is there once.
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?;
     all.next().is_none().then(|| first.to_str().ok())?

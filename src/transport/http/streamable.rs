@@ -10,7 +10,7 @@ use std::{
 
 use axum::{
     body::{Body, to_bytes},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use futures_util::stream;
@@ -44,7 +44,7 @@ use super::{
 };
 use crate::error::Error;
 
-const SESSION: &str = "mcp-session-id";
+static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How often to look for sessions whose time is up.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -158,7 +158,7 @@ impl Mcp {
     /// Finds the desk that a request is for, and follows it until its reply was written.
     pub(super) async fn attend(&self, caller: Caller, request: &Arrived) -> Response {
         let headers = &request.parts.headers;
-        let Some(id) = headers.get(SESSION) else {
+        let Some(id) = headers.get(&SESSION) else {
             return self.without_session(caller, request).await;
         };
         let (id, registry) = (id.to_str().unwrap_or_default(), &self.net.registry);
@@ -257,7 +257,7 @@ impl Mcp {
                 return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the id is none");
             };
             registry.add(&id, registry.begin(&caller), caller, slot).begun(&message);
-            parts.headers.insert(SESSION, shown);
+            parts.headers.insert(SESSION.clone(), shown);
         }
         Response::from_parts(parts, Body::from(body))
     }
