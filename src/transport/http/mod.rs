@@ -327,10 +327,11 @@ async fn connection(wire: Wire, reception: Arc<Reception>, stop: CancellationTok
     let line = wire.line.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (reception, line) = (Arc::clone(&reception), line.clone());
-        async move {
+        // hyper keeps room for this in each connection, also in one that is idle: of a box, not of 4 KB.
+        Box::pin(async move {
             let answered = reception.answer(line, request).await;
             Ok::<_, Infallible>(answered.unwrap_or_else(|refusal| *refusal))
-        }
+        })
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
