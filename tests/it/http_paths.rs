@@ -145,6 +145,24 @@ fn who_asks_comes_before_what_is_asked() {
     }
 }
 
+/// A call is a POST, whatever else has the body of one.
+#[test]
+fn only_a_post_is_a_call() {
+    let table = Table::new();
+    let server = Server::streamable(&table);
+    let session = server.session("/mcp?name=ada");
+    let send = call(1, "send_message", json!({"recipient": "human", "content": "hello"}));
+    for method in METHODS.iter().filter(|method| !["GET", "POST", "DELETE"].contains(method)) {
+        let response = session.send(method, &[], &send.to_string());
+        assert_eq!(response.status, 405, "{method}: {response:?}");
+        assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}");
+    }
+    assert_eq!(session.send("POST", &[], &send.to_string()).status, 200);
+    let n_messages: i64 =
+        table.open().query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
+    assert_eq!(n_messages, 1);
+}
+
 /// Bodies that come in pieces, with and without their length.
 #[test]
 fn a_body_is_there_as_a_whole() {

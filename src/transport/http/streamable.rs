@@ -174,6 +174,9 @@ impl Mcp {
             registry.end(id);
             return StatusCode::NO_CONTENT.into_response();
         }
+        if request.parts.method != Method::POST {
+            return by_rmcp(&self.alone, request, None).await;
+        }
         self.in_session(&session, open, request).await
     }
 
