@@ -47,7 +47,7 @@ pub const QUOTE_BYTES: usize = 2_000;
 /// Open tasks in one result at most.
 pub const OPEN_TASKS: i64 = 200;
 /// Lines of a task's history that are looked at, from its end and from its beginning.
-pub const HISTORY_LINES: i64 = 100;
+pub const HISTORY_LINES: usize = 100;
 /// Characters of a key of the shared context.
 pub const KEY_CHARS: usize = 128;
 /// Bytes of a value of the shared context.

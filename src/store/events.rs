@@ -107,19 +107,31 @@ macro_rules! tasks {
     };
 }
 
+/// The numbers of what was done to the task `?1`, the last first. Each is lower than the one before,
+/// so that the chain of a table that somebody tampered with has an end, too.
+macro_rules! past {
+    () => {
+        "WITH RECURSIVE past (id) AS (
+             SELECT last_event FROM task WHERE id = ?1 AND last_event IS NOT NULL
+             UNION ALL
+             SELECT previous FROM past JOIN event USING (id) WHERE previous < id
+         ) "
+    };
+}
+
 impl Tx<'_> {
     pub fn log(&self, now: Time, event: &Event<'_>) -> Result<()> {
-        self.writing()?
-            .prepare_cached(
-                "INSERT INTO event (at, actor, kind, task_id, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![
-                now.0,
-                event.actor,
-                event.kind,
-                event.task.map(|id| id.0),
-                event.detail
-            ])?;
+        let conn = self.writing()?;
+        let mut statement = conn.prepare_cached(
+            "INSERT INTO event (at, actor, kind, detail, task_id, previous)
+             VALUES (?1, ?2, ?3, ?4, ?5, (SELECT last_event FROM task WHERE id = ?5))",
+        )?;
+        let task = event.task.map(|id| id.0);
+        let id = statement.insert(params![now.0, event.actor, event.kind, event.detail, task])?;
+        if let Some(task) = task {
+            conn.prepare_cached("UPDATE task SET last_event = ?2 WHERE id = ?1")?
+                .execute([task, id])?;
+        }
         Ok(())
     }
 
@@ -176,39 +188,36 @@ impl Tx<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// What was done to a task: the first lines and the last, oldest first, `limit` of each, and how
-    /// many there are in between.
-    pub fn task_events(&self, task: TaskId, limit: i64) -> Result<(Vec<LogLine>, usize)> {
+    /// What was done to a task: the first lines and the last, oldest first, at most `limit` of each,
+    /// and how many there are in between.
+    pub fn task_events(&self, task: TaskId, limit: usize) -> Result<(Vec<LogLine>, usize)> {
+        let mut statement = self.conn.prepare_cached(concat!(past!(), "SELECT id FROM past"))?;
+        let ids = statement.query_map([task.0], |row| row.get(0))?;
+        let mut ids: Vec<i64> = ids.collect::<Result<_, _>>()?;
+        ids.reverse();
+        // The first line is that of the task itself.
+        let n_first = ids.len().min(limit.saturating_sub(1));
+        let n_between = (ids.len() - n_first).saturating_sub(limit);
+        ids.drain(n_first..n_first + n_between);
         let mut lines = self.lines(tasks!("WHERE id = ?1"), [task.0], created)?;
-        let first = events!("WHERE task_id = +?1 AND kind LIKE 'task.%' ORDER BY id LIMIT ?2 + 0");
-        lines.extend(self.lines(first, [task.0, limit - 1], changed)?);
-        let last_id = lines.last().filter(|it| it.source == LogSource::Event).map_or(0, |it| it.id);
-        let last = events!(
-            "WHERE task_id = +?1 AND kind LIKE 'task.%' AND id > ?3
-             ORDER BY id DESC LIMIT ?2 + 0"
-        );
-        let newest = self.lines(last, [task.0, limit, last_id], changed)?;
-        let mut statement = self.conn.prepare_cached(
-            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'",
-        )?;
-        let n_events: i64 = statement.query_row([task.0], |row| row.get(0))?;
-        lines.extend(newest.into_iter().rev());
-        let n_between = (usize::try_from(n_events).unwrap_or(0) + 1).saturating_sub(lines.len());
+        for id in ids {
+            lines.extend(self.lines(events!("WHERE id = ?1"), [id], changed)?);
+        }
         Ok((lines, n_between))
     }
 
     pub fn count_comments(&self, task: TaskId) -> Result<i64> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT count(*) FROM event WHERE task_id = +?1 AND kind = 'task.commented'",
-        )?;
+        let mut statement = self.conn.prepare_cached(concat!(
+            past!(),
+            "SELECT count(*) FROM past JOIN event USING (id) WHERE kind = 'task.commented'"
+        ))?;
         Ok(statement.query_row([task.0], |row| row.get(0))?)
     }
 
     /// Who last changed a task, and when, if anybody did.
     pub fn last_task_event(&self, task: TaskId) -> Result<Option<(String, Time)>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT actor, at FROM event WHERE task_id = +?1 AND kind LIKE 'task.%'
-             ORDER BY id DESC LIMIT 1",
+            "SELECT actor, at FROM event WHERE id = (SELECT last_event FROM task WHERE id = ?1)",
         )?;
         Ok(statement.query_row([task.0], |row| Ok((row.get(0)?, Time(row.get(1)?)))).optional()?)
     }
@@ -271,7 +280,48 @@ fn merged(sources: [Vec<LogLine>; 3]) -> Vec<LogLine> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogLine, LogSource, Time, merged};
+    use rusqlite::Connection;
+
+    use super::{LogLine, LogSource, TaskId, Time, Tx, merged};
+
+    /// A history is a chain of rows, which somebody may have tampered with.
+    #[test]
+    fn every_history_has_an_end() {
+        let conn = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&conn, 0).unwrap();
+        conn.execute_batch(
+            "INSERT INTO task (title, creator_id, created_at, updated_at, moved_by, moved_at)
+             VALUES ('one', 1, 0, 0, 'x', 0);
+             INSERT INTO event (at, actor, kind, task_id, previous)
+             VALUES (1, 'x', 'task.claimed', 1, NULL), (2, 'x', 'task.commented', 1, 1),
+                    (3, 'x', 'task.commented', 1, 3), (4, 'x', 'task.commented', 1, 5),
+                    (5, 'x', 'task.commented', 1, 4), (6, 'x', 'task.commented', 1, 99);",
+        )
+        .unwrap();
+        let tx = Tx { conn: &conn, writable: false };
+        for (last, ids) in [
+            ("NULL", &[][..]),
+            ("2", &[1, 2]),
+            ("3", &[3]),
+            ("5", &[4, 5]),
+            ("6", &[6]),
+            ("99", &[]),
+        ] {
+            conn.execute(&format!("UPDATE task SET last_event = {last}"), []).unwrap();
+            let (lines, n_between) = tx.task_events(TaskId(1), 10).unwrap();
+            let (first, changes) = lines.split_first().unwrap();
+            assert_eq!((first.source, first.kind.as_str()), (LogSource::Task, "task.created"));
+            assert!(
+                changes.iter().map(|line| line.id).eq(ids.iter().copied()),
+                "{last}: {lines:?}"
+            );
+            assert_eq!(n_between, 0);
+        }
+        conn.execute("UPDATE task SET last_event = 2", []).unwrap();
+        assert_eq!(tx.count_comments(TaskId(1)).unwrap(), 1);
+        let (lines, n_between) = tx.task_events(TaskId(1), 1).unwrap();
+        assert_eq!((lines.len(), n_between), (2, 1), "the first line and the last");
+    }
 
     #[test]
     fn lines_of_all_sources_stand_in_one_order() {

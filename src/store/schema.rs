@@ -200,7 +200,10 @@ mod tests {
              INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);
              INSERT INTO event (at, actor, kind, message_id, detail)
              VALUES (1, 'ada', 'message.sent', 5, NULL), (2, 'ada', 'message.read', 5, '#5'),
-                    (3, 'ada', 'task.created', NULL, 'one');",
+                    (3, 'ada', 'task.created', NULL, 'one');
+             INSERT INTO event (at, actor, kind, task_id, detail)
+             VALUES (4, 'ada', 'task.claimed', 3, ''), (5, 'ada', 'task.claimed', 9, ''),
+                    (6, 'ada', 'task.commented', 3, 'x');",
         )
         .unwrap();
         migrate(&conn, 5).unwrap();
@@ -215,7 +218,11 @@ mod tests {
         assert_eq!(text("SELECT id || title FROM task"), "3one 9two");
         assert_eq!(text("SELECT task_id || '>' || depends_on FROM task_dependency"), "9>3");
         assert_eq!(text("SELECT last_message || ' ' || last_task FROM about"), "6 9");
-        assert_eq!(text("SELECT kind || detail FROM event"), "message.read#5");
+        assert_eq!(
+            text("SELECT id || kind || detail || coalesce('>' || previous, '') FROM event"),
+            "2message.read#5 4task.claimed 5task.claimed 6task.commentedx>4"
+        );
+        assert_eq!(text("SELECT id || '>' || last_event FROM task"), "3>6 9>5");
         conn.execute("DELETE FROM message WHERE id = 5", []).unwrap_err();
         conn.execute("DELETE FROM task WHERE id = 3", []).unwrap();
         assert_eq!(text("SELECT task_id || '' FROM task_dependency"), "");

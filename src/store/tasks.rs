@@ -385,7 +385,7 @@ impl Tx<'_> {
     }
 
     /// Answers to the notices of a task, the newest, oldest first.
-    pub fn task_replies(&self, id: TaskId, limit: i64) -> Result<Vec<Reply>> {
+    pub fn task_replies(&self, id: TaskId, limit: usize) -> Result<Vec<Reply>> {
         let mut statement = self.conn.prepare_cached(
             "SELECT reply.id, (SELECT name FROM member WHERE id = reply.sender_id), reply.sent_at
              FROM message AS notice
@@ -393,6 +393,7 @@ impl Tx<'_> {
                ON reply.thread_id = notice.thread_id AND reply.reply_to IS NOT NULL
              WHERE notice.task_id = +?1 ORDER BY reply.id DESC LIMIT ?2 + 0",
         )?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = statement.query_map([id.0, limit], |row| {
             Ok(Reply {
                 id: MessageId(row.get(0)?),

@@ -159,7 +159,7 @@ fn in_full(cx: &Cx<'_>, task: &Task) -> Result<InFull> {
     let half = limits::HISTORY_LINES;
     let (events, n_left_out) = cx.tx.task_events(task.id, half)?;
     // Where lines are left out, these are the first.
-    let n_first = if n_left_out > 0 { usize::try_from(half).unwrap_or(0) } else { 0 };
+    let n_first = if n_left_out > 0 { half } else { 0 };
     let first_shown = events.get(n_first).map(|event| event.at);
     let mut history: Vec<Entry> = events
         .into_iter()

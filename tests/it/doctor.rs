@@ -372,7 +372,7 @@ fn a_table_that_is_none_is_found() {
                  INSERT INTO delivery (message_id, member_id, sender_id) VALUES (1, 1, 1);
                  PRAGMA writable_schema = ON;
                  UPDATE sqlite_schema SET rootpage = (
-                     SELECT rootpage FROM sqlite_schema WHERE name = 'event_task')
+                     SELECT rootpage FROM sqlite_schema WHERE name = 'task_open')
                  WHERE name = 'delivery_unread';",
             );
         },

@@ -170,9 +170,10 @@ fn the_board_fits_into_a_result() {
         .write()
         .execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
-             INSERT INTO event (at, actor, kind, task_id, detail)
-             SELECT at, actor, kind, task_id, 'note' FROM event, n
+             INSERT INTO event (at, actor, kind, task_id, detail, previous)
+             SELECT at, actor, kind, task_id, 'note', id + i - 1 FROM event, n
              WHERE id = (SELECT max(id) FROM event);
+             UPDATE task SET last_event = (SELECT max(id) FROM event) WHERE id = 2;
              WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 290)
              INSERT INTO task (title, status, creator_id, created_at, updated_at, moved_by, moved_at)
              SELECT title, iif(i % 2, 'pending', 'done'), creator_id, 0, 0, 'ada', 0

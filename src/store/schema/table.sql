@@ -113,9 +113,10 @@ CREATE TABLE event (
     actor TEXT NOT NULL,
     kind TEXT NOT NULL,
     detail TEXT,
-    task_id INTEGER
+    task_id INTEGER,
+    -- What was done to the same task before. The task has the last: no index has to be written.
+    previous INTEGER
 ) STRICT;
-CREATE INDEX event_task ON event (task_id) WHERE task_id IS NOT NULL;
 
 CREATE TABLE task (
     id INTEGER PRIMARY KEY,
@@ -137,6 +138,8 @@ CREATE TABLE task (
     -- Who set the present status, and when.
     moved_by TEXT NOT NULL,
     moved_at INTEGER NOT NULL,
+    -- What was last done to it, in the log.
+    last_event INTEGER,
     -- The long texts stand last, so that a list never has to read past them.
     description TEXT NOT NULL DEFAULT '',
     result TEXT NOT NULL DEFAULT ''

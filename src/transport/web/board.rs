@@ -30,7 +30,7 @@ const LOG_CHARS: usize = 1000;
 const OPEN_TASKS: i64 = 500;
 const ENDED_TASKS: i64 = 50;
 /// Lines of a task's history.
-const HISTORY: i64 = 200;
+const HISTORY: usize = 200;
 /// Keys of the context, and characters of a value in their list.
 const KEYS: usize = 300;
 const VALUE_CHARS: usize = 400;
