@@ -151,23 +151,28 @@ const COUNT_OPEN: &str = count!("status NOT IN ('done', 'cancelled')");
 
 const COUNT_ENDED: &str = count!("status IN ('done', 'cancelled')");
 
-/// A claim: the row count decides who has it. Without RETURNING, for which `SQLite` opens a table
-/// of its own in memory each time: that costs as much as the claim.
-macro_rules! claim {
-    ($which:literal) => {
+/// A claim: the row count decides who has it. It is the log's row that is written first, as that
+/// has to name the one before it.
+const CLAIM: &str = "INSERT INTO event (at, actor, kind, detail, task_id, previous)
+     SELECT ?3, ?4, 'task.claimed', '', id, last_event FROM task
+     WHERE id = ?1 AND status = 'pending' AND n_waits = 0
+       AND (assignee_id IS NULL OR assignee_id = +?2)";
+
+/// The task of a claim. Without RETURNING, for which `SQLite` opens a table of its own in memory
+/// each time: that costs as much as the claim.
+macro_rules! take {
+    ($more:literal) => {
         concat!(
-            "UPDATE task SET status = 'in_progress', assignee_id = :me, version = version + 1,
-                    updated_at = :now, moved_by = :by, moved_at = :now
-             WHERE id = :id AND ",
-            $which
+            "UPDATE task SET status = 'in_progress', assignee_id = ?2, version = version + 1,
+                    updated_at = ?3, moved_by = ?4, moved_at = ?3",
+            $more
         )
     };
 }
 
-const CLAIM: &str =
-    claim!("status = 'pending' AND n_waits = 0 AND (assignee_id IS NULL OR assignee_id = +:me)");
+const TAKE: &str = take!(", last_event = ?5 WHERE id = ?1");
 
-const CLAIM_OVER: &str = claim!("version = :version");
+const TAKE_OVER: &str = take!(" WHERE id = ?1 AND version = ?5");
 
 const NEXT_READY: &str = "SELECT id FROM task
      WHERE status NOT IN ('done', 'cancelled') AND status = 'pending' AND n_waits = 0
@@ -210,12 +215,16 @@ impl Tx<'_> {
         Ok(statement.query_row([id.0], task).optional()?)
     }
 
-    /// Takes a pending task. `false`: it could not be had.
+    /// Takes a pending task, and writes that in the log. `false`: it could not be had.
     pub fn claim_task(&self, id: TaskId, me: MemberId, by: &str, now: Time) -> Result<bool> {
-        let mut statement = self.writing()?.prepare_cached(CLAIM)?;
-        let n_rows = statement
-            .execute(named_params! {":id": id.0, ":me": me.0, ":by": by, ":now": now.0})?;
-        Ok(n_rows > 0)
+        let conn = self.writing()?;
+        let n_rows = conn.prepare_cached(CLAIM)?.execute(params![id.0, me.0, now.0, by])?;
+        if n_rows == 0 {
+            return Ok(false);
+        }
+        let event = conn.last_insert_rowid();
+        conn.prepare_cached(TAKE)?.execute(params![id.0, me.0, now.0, by, event])?;
+        Ok(true)
     }
 
     /// The first task by priority, then age, that the member could claim.
@@ -233,10 +242,8 @@ impl Tx<'_> {
         by: &str,
         now: Time,
     ) -> Result<bool> {
-        let mut statement = self.writing()?.prepare_cached(CLAIM_OVER)?;
-        let n_rows = statement.execute(named_params! {
-            ":id": id.0, ":version": version, ":me": me.0, ":by": by, ":now": now.0
-        })?;
+        let mut statement = self.writing()?.prepare_cached(TAKE_OVER)?;
+        let n_rows = statement.execute(params![id.0, me.0, now.0, by, version])?;
         Ok(n_rows > 0)
     }
 
@@ -439,7 +446,7 @@ mod tests {
     use rusqlite::{Connection, StatementStatus};
 
     use super::{
-        CLAIM, CLAIM_OVER, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status,
+        CLAIM, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status, TAKE, TAKE_OVER,
         TaskId, Time, Tx,
     };
 
@@ -455,7 +462,8 @@ mod tests {
             (COUNT_ENDED, "INDEX task_ended"),
             (NEXT_READY, "COVERING INDEX task_open"),
             (CLAIM, "INTEGER PRIMARY KEY"),
-            (CLAIM_OVER, "INTEGER PRIMARY KEY"),
+            (TAKE, "INTEGER PRIMARY KEY"),
+            (TAKE_OVER, "INTEGER PRIMARY KEY"),
         ] {
             for _ in 0..3 {
                 let mut statement = conn.prepare_cached(sql).unwrap();

@@ -102,7 +102,6 @@ fn take_next(cx: &Cx<'_>) -> Result<TaskId> {
     if let Some(id) = cx.tx.next_ready_task(cx.me.id)?
         && cx.tx.claim_task(id, cx.me.id, cx.me.name.as_str(), cx.now)?
     {
-        cx.log_task(id, "task.claimed", "")?;
         return Ok(id);
     }
     let pending = cx.tx.count_tasks(&Board::default(), Status::Pending, 100)?;
@@ -125,7 +124,6 @@ pub(super) fn take(cx: &mut Cx<'_>, id: TaskId, notices: &mut Notices) -> Result
     let me = cx.me.id;
     if cx.tx.claim_task(id, me, cx.me.name.as_str(), cx.now)? {
         crate::fault::point("after_insert");
-        cx.log_task(id, "task.claimed", "")?;
         return Ok(Taken::Free);
     }
     let task = cx.task(id)?;
