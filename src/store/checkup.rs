@@ -133,7 +133,7 @@ impl Checkup {
             faults.dedup();
         }
         Ok(Condition {
-            version: schema::version(conn)?,
+            version: schema::version(schema::header(conn)?),
             newest: schema::NEWEST,
             is_old: state == schema::State::Old,
             is_empty: state == schema::State::Empty,

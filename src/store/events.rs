@@ -280,6 +280,8 @@ fn merged(sources: [Vec<LogLine>; 3]) -> Vec<LogLine> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use rusqlite::Connection;
 
     use super::{LogLine, LogSource, TaskId, Time, Tx, merged};
@@ -298,7 +300,7 @@ mod tests {
                     (5, 'x', 'task.commented', 1, 4), (6, 'x', 'task.commented', 1, 99);",
         )
         .unwrap();
-        let tx = Tx { conn: &conn, writable: false };
+        let tx = Tx { conn: &conn, writable: false, epoch: Cell::default() };
         for (last, ids) in [
             ("NULL", &[][..]),
             ("2", &[1, 2]),

@@ -21,6 +21,7 @@ mod tokens;
 mod web;
 
 use std::{
+    cell::Cell,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -62,6 +63,8 @@ pub struct Store {
     log: Option<FileId>,
     /// Which connection of this process it is.
     number: u64,
+    /// The table's epoch, and the header with which it was found: see [`schema::header`].
+    epoch: Cell<Option<(i64, i64)>>,
 }
 
 /// How many connections this process has opened.
@@ -80,6 +83,8 @@ pub struct Pulse {
 pub struct Tx<'a> {
     conn: &'a Connection,
     writable: bool,
+    /// Once it is known.
+    epoch: Cell<Option<i64>>,
 }
 
 impl Store {
@@ -144,7 +149,7 @@ impl Store {
 
     fn of(conn: Connection, path: &Path, id: FileId) -> Store {
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        Store { conn, path: path.to_owned(), id, log: None, number }
+        Store { conn, path: path.to_owned(), id, log: None, number, epoch: Cell::default() }
     }
 
     /// By its first read `SQLite` has opened the log, by its path: that was the right one if the
@@ -193,11 +198,15 @@ impl Store {
         let begin = if writable { "BEGIN IMMEDIATE" } else { "BEGIN" };
         let work = |conn: &Connection| {
             let transaction = Transaction::begin(conn, begin)?;
-            schema::check_version(schema::version(conn)?)?;
+            let header = schema::header(conn)?;
+            schema::check_version(schema::version(header))?;
             crate::fault::point("after_lock");
-            let value = f(&Tx { conn, writable })?;
+            let known = self.epoch.get().filter(|(at, _)| *at == header);
+            let tx = Tx { conn, writable, epoch: Cell::new(known.map(|(_, epoch)| epoch)) };
+            let value = f(&tx)?;
             crate::fault::point("before_commit");
             transaction.commit()?;
+            self.epoch.set(tx.epoch.get().map(|epoch| (header, epoch)));
             if writable {
                 crate::fault::point("after_commit");
             }

@@ -1,7 +1,9 @@
 //! The tables, and how a table of an older version becomes one of this version.
 //!
 //! `user_version` is 1000 x breaking + additive changes. A server refuses a table of a higher
-//! thousand only; so an additive change must leave every statement of older versions working.
+//! thousand only; so an additive change must leave every statement of older versions working. Above
+//! that it counts the resets, in millions: it lies in the header, which every transaction reads
+//! anyway, and so each one knows whether the table is still the one of the last.
 
 use rusqlite::Connection;
 
@@ -26,6 +28,11 @@ const MIGRATIONS: &[(i64, &str)] = &[
 /// The version that this program makes.
 pub(super) const NEWEST: i64 = 3000;
 
+/// What `user_version` counts the resets in,
+const RESET: i64 = 1_000_000;
+/// and how many of them it has room for; then it begins anew.
+const RESETS: i64 = 2_000;
+
 /// What a file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -43,7 +50,7 @@ pub(super) enum State {
 /// A table of a newer version, or a database of another program; it is not touched.
 pub(super) fn examine(conn: &Connection) -> Result<State> {
     let application_id: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let version = version(conn)?;
+    let version = version(header(conn)?);
     if application_id == 0 && version == 0 {
         let n_objects: i64 =
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -75,7 +82,20 @@ pub(super) fn check_version(version: i64) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn version(conn: &Connection) -> Result<i64> {
+/// The version that a header is of.
+pub(super) fn version(header: i64) -> i64 {
+    header % RESET
+}
+
+/// Counts a reset.
+pub(super) fn count_reset(conn: &Connection) -> Result<()> {
+    let header = header(conn)?;
+    let n_resets = (header / RESET + 1) % RESETS;
+    Ok(conn.pragma_update(None, "user_version", n_resets * RESET + version(header))?)
+}
+
+/// `user_version`, as a whole.
+pub(super) fn header(conn: &Connection) -> Result<i64> {
     let mut statement = conn.prepare_cached("PRAGMA user_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }
@@ -96,7 +116,7 @@ pub(super) fn migrate(tx: &Connection, now: i64) -> Result<()> {
         tx.pragma_update(None, "application_id", APPLICATION_ID)?;
         super::table::found(tx, now)?;
     } else {
-        let from = version(tx)?;
+        let from = version(header(tx)?);
         for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > from) {
             tx.execute_batch(sql)?;
         }
@@ -113,7 +133,9 @@ pub(super) fn migrate(tx: &Connection, now: i64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{APPLICATION_ID, MIGRATIONS, NEWEST, State, examine, migrate, version};
+    use super::{
+        APPLICATION_ID, MIGRATIONS, NEWEST, State, count_reset, examine, header, migrate, version,
+    };
     use rusqlite::Connection;
 
     #[test]
@@ -132,7 +154,23 @@ mod tests {
         let first = schema(&conn);
         migrate(&conn, 6).unwrap();
         assert_eq!(schema(&conn), first);
-        assert_eq!(version(&conn).unwrap(), NEWEST);
+        assert_eq!(header(&conn).unwrap(), NEWEST);
+    }
+
+    #[test]
+    fn resets_are_counted_beside_the_version() {
+        let conn = Connection::open_in_memory().unwrap();
+        migrate(&conn, 5).unwrap();
+        let mut before = header(&conn).unwrap();
+        for _ in 0..2_001 {
+            count_reset(&conn).unwrap();
+            let now = header(&conn).unwrap();
+            assert!(now != before && version(now) == NEWEST && i32::try_from(now).is_ok());
+            before = now;
+        }
+        assert_eq!(examine(&conn).unwrap(), State::Current);
+        conn.pragma_update(None, "user_version", 7_000_000 + NEWEST + 1_000).unwrap();
+        assert!(examine(&conn).unwrap_err().to_string().contains("version 4000"));
     }
 
     #[test]

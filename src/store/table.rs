@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::Tx;
+use super::{Tx, schema};
 use crate::{
     domain::{id::MemberId, name, time::Time},
     error::{Error, Result},
@@ -64,8 +64,13 @@ impl Tx<'_> {
 
     /// The number that changes with a reset and with a new file.
     pub fn epoch(&self) -> Result<i64> {
+        if let Some(epoch) = self.epoch.get() {
+            return Ok(epoch);
+        }
         let mut statement = self.conn.prepare_cached("SELECT epoch FROM about")?;
-        Ok(statement.query_row([], |row| row.get(0))?)
+        let epoch = statement.query_row([], |row| row.get(0))?;
+        self.epoch.set(Some(epoch));
+        Ok(epoch)
     }
 
     /// When the table was last reset, if ever.
@@ -102,6 +107,8 @@ impl Tx<'_> {
             [],
         )?;
         conn.execute("UPDATE about SET epoch = abs(random() >> 1), reset_at = ?1", [now.0])?;
+        schema::count_reset(conn)?;
+        self.epoch.set(None);
         Ok(())
     }
 

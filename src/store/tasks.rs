@@ -443,6 +443,8 @@ fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use rusqlite::{Connection, StatementStatus};
 
     use super::{
@@ -500,7 +502,7 @@ mod tests {
                     ('e', 'in_progress', 1, 1, 0, 0, 'x', 0)",
         )
         .unwrap();
-        let tx = Tx { conn: &conn, writable: true };
+        let tx = Tx { conn: &conn, writable: true, epoch: Cell::default() };
         let lapsed = tx.lapse_tasks_of(MemberId(1), Time(5)).unwrap();
         assert_eq!(lapsed, [TaskId(1), TaskId(5)]);
         let task = tx.task(TaskId(5)).unwrap().unwrap();
