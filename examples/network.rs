@@ -252,7 +252,7 @@ impl Http {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
             "params": {"protocolVersion": "2025-06-18", "capabilities": {},
                        "clientInfo": {"name": "load", "version": "1"}}});
-        let (head, _) = self.post("", &hello)?;
+        let (_, head, _) = self.post("", &hello)?;
         let session = head.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
@@ -263,7 +263,7 @@ impl Http {
     }
 
     /// A call that must succeed, in the session or, where there is none, as MCP 2026-07-28 has it; how
-    /// long it took.
+    /// long it took, from the request's first byte to the answer's last.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` reads better without a `&`")]
     fn call(&mut self, tool: &str, arguments: Value) -> Result<Duration> {
         self.last_id += 1;
@@ -281,9 +281,7 @@ impl Http {
         }
         let message = json!({"jsonrpc": "2.0", "id": self.last_id, "method": "tools/call",
                              "params": params});
-        let begin = Instant::now();
-        let (head, body) = self.post(&more, &message)?;
-        let time = begin.elapsed();
+        let (time, head, body) = self.post(&more, &message)?;
         let is_good = head.starts_with("HTTP/1.1 200") && body.contains("\"result\"");
         if !is_good || body.contains("\"isError\":true") || body.contains("\\\"error\\\"") {
             return Err(format!("{tool} failed after {}: {head}{body}", human(time)).into());
@@ -291,8 +289,8 @@ impl Http {
         Ok(time)
     }
 
-    /// Sends a message; gives the head and the body of the response.
-    fn post(&mut self, more: &str, message: &Value) -> Result<(String, String)> {
+    /// Sends a message; gives how long the answer took, its head and its body.
+    fn post(&mut self, more: &str, message: &Value) -> Result<(Duration, String, String)> {
         let body = message.to_string();
         let mut request = self.head.clone();
         if let Some(session) = &self.session {
@@ -300,6 +298,7 @@ impl Http {
         }
         let length = body.len().to_string();
         request.extend([more, "Content-Length: ", &length, "\r\n\r\n", &body]);
+        let begin = Instant::now();
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -316,7 +315,8 @@ impl Http {
             body.resize(length, 0);
             self.stream.read_exact(&mut body)?;
         }
-        Ok((head, String::from_utf8(body)?))
+        let time = begin.elapsed();
+        Ok((time, head, String::from_utf8(body)?))
     }
 
     /// Appends the next chunk of a body; whether it was not the last.
