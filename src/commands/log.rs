@@ -18,7 +18,7 @@ use crate::{
 
 /// How soon a change is shown with `-f`.
 const LOOK: Duration = Duration::from_millis(200);
-/// Rows that are read in one transaction.
+/// Lines that are shown of one transaction.
 const PAGE: i64 = 500;
 
 /// Show every message and every change; marks nothing as read
@@ -56,7 +56,7 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
                 // The table is another one, or was emptied: its log begins anew.
                 let now = cx.tx.epoch()?;
                 let after = if epoch == Some(now) { place } else { LogPlace::default() };
-                Ok((now, cx.tx.log_lines(after, since, PAGE)?))
+                Ok((now, cx.tx.log_lines(after, since, PAGE)?, cx.tx.log_end()?))
             });
             let page = match page {
                 // Somebody holds, deletes or replaces it: that passes, and what was shown stays.
@@ -71,13 +71,10 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
                 page => page?,
             };
             is_in_the_way = false;
-            let Some((now, lines)) = page else { break };
+            let Some((now, lines, end)) = page else { break };
             if epoch != Some(now) {
                 // Another table, whose numbers begin anew.
                 (epoch, place) = (Some(now), LogPlace::default());
-            }
-            if lines.is_empty() {
-                break;
             }
             for line in &lines {
                 place.pass(line);
@@ -86,6 +83,11 @@ pub fn run(args: &Args, mut desk: Desk, json: bool, out: &mut dyn Write) -> Resu
                 } else {
                     print_text(out, &as_text(line, plain))?;
                 }
+            }
+            if i64::try_from(lines.len()).is_ok_and(|n_lines| n_lines < PAGE) {
+                // What is older than `since` is not read again.
+                place = end;
+                break;
             }
         }
         flush(out)?;
@@ -172,7 +174,7 @@ fn as_json(line: &LogLine) -> serde_json::Value {
         })
     });
     serde_json::json!({
-        "id": line.id,
+        "id": line.key(),
         "at": line.at,
         "actor": line.actor,
         "kind": line.kind,

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, Params, Row, params};
 
 use super::{
     Shown, Tx, bare,
-    messages::{shown, shown_columns},
+    messages::{N_SHOWN, shown, shown_columns},
 };
 use crate::{
     domain::{id::TaskId, time::Time},
@@ -72,14 +72,28 @@ impl LogPlace {
 }
 
 impl LogLine {
-    /// Its place among those of other sources. Within a millisecond, a task stands before what became
-    /// of it; and a message behind the change that it tells of, and before what became of it.
+    /// What no other line has: `7`, `#7`, `T7`.
+    pub fn key(&self) -> String {
+        match self.source {
+            LogSource::Event => self.id.to_string(),
+            LogSource::Message => format!("#{}", self.id),
+            LogSource::Task => format!("T{}", self.id),
+        }
+    }
+
+    /// Its place among those of other sources: they know of each other by the clock alone. Within a
+    /// millisecond, a call comes to the table, then reads, creates a task, changes it, and tells of
+    /// that; what is handed out was sent before.
     fn order(&self) -> (Time, u8) {
-        let rank = match self.source {
-            LogSource::Task => 0,
-            LogSource::Event if !self.kind.starts_with("message.") => 1,
-            LogSource::Message => 2,
-            LogSource::Event => 3,
+        let rank = match (self.source, self.kind.as_str()) {
+            (
+                LogSource::Event,
+                "table.reset" | "member.joined" | "member.moved" | "session.began",
+            ) => 0,
+            (LogSource::Task, _) => 1,
+            (LogSource::Message, _) => 3,
+            (LogSource::Event, "message.handed") => 4,
+            (LogSource::Event, _) => 2,
         };
         (self.at, rank)
     }
@@ -99,11 +113,7 @@ macro_rules! messages {
 
 macro_rules! tasks {
     ($which:literal) => {
-        concat!(
-            "SELECT id, created_at, (SELECT name FROM member WHERE id = creator_id), title
-             FROM task ",
-            $which
-        )
+        concat!("SELECT id, created_at, created_by, title FROM task ", $which)
     };
 }
 
@@ -245,7 +255,7 @@ fn sent(row: &Row<'_>) -> rusqlite::Result<LogLine> {
         actor: message.sender.clone(),
         kind: "message.sent".to_owned(),
         detail: None,
-        task: row.get::<_, Option<i64>>("task_id")?.map(TaskId),
+        task: row.get::<_, Option<i64>>(N_SHOWN)?.map(TaskId),
         message: Some(message),
     })
 }
@@ -292,8 +302,8 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         super::super::schema::migrate(&conn, 0).unwrap();
         conn.execute_batch(
-            "INSERT INTO task (title, creator_id, created_at, updated_at, moved_by, moved_at)
-             VALUES ('one', 1, 0, 0, 'x', 0);
+            "INSERT INTO task (title, creator_id, created_by, created_at, updated_at, moved_by, moved_at)
+             VALUES ('one', 1, 'x', 0, 0, 'x', 0);
              INSERT INTO event (at, actor, kind, task_id, previous)
              VALUES (1, 'x', 'task.claimed', 1, NULL), (2, 'x', 'task.commented', 1, 1),
                     (3, 'x', 'task.commented', 1, 3), (4, 'x', 'task.commented', 1, 5),

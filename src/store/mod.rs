@@ -34,7 +34,7 @@ pub use self::{
     checkup::{Checkup, Condition, LogState},
     companions::beside,
     context::{ContextChange, ContextEntry},
-    events::{Event, LogLine, LogPlace, LogSource},
+    events::{Event, LogLine, LogPlace},
     history::{Filter, Found},
     hooks::Waiting,
     members::{Joining, Member, Session},

@@ -240,6 +240,8 @@ mod tests {
              VALUES (1, 'ada', 'message.sent', 5, NULL), (2, 'ada', 'message.read', 5, '#5'),
                     (3, 'ada', 'task.created', NULL, 'one');
              INSERT INTO event (at, actor, kind, task_id, detail)
+             VALUES (3, 'bob', 'task.created', 9, 'two'), (3, 'team-table', 'message.sent', 9, '');
+             INSERT INTO event (at, actor, kind, task_id, detail)
              VALUES (4, 'ada', 'task.claimed', 3, ''), (5, 'ada', 'task.claimed', 9, ''),
                     (6, 'ada', 'task.commented', 3, 'x');",
         )
@@ -258,9 +260,11 @@ mod tests {
         assert_eq!(text("SELECT last_message || ' ' || last_task FROM about"), "6 9");
         assert_eq!(
             text("SELECT id || kind || detail || coalesce('>' || previous, '') FROM event"),
-            "2message.read#5 4task.claimed 5task.claimed 6task.commentedx>4"
+            "2message.read#5 6task.claimed 7task.claimed 8task.commentedx>6"
         );
-        assert_eq!(text("SELECT id || '>' || last_event FROM task"), "3>6 9>5");
+        assert_eq!(text("SELECT id || '>' || last_event FROM task"), "3>8 9>7");
+        // Under the name that the creator had, where that is known.
+        assert_eq!(text("SELECT created_by FROM task"), "ada bob");
         conn.execute("DELETE FROM message WHERE id = 5", []).unwrap_err();
         conn.execute("DELETE FROM task WHERE id = 3", []).unwrap();
         assert_eq!(text("SELECT task_id || '' FROM task_dependency"), "");

@@ -184,9 +184,9 @@ impl Tx<'_> {
         let conn = self.writing()?;
         let mut statement = conn.prepare_cached(
             "INSERT INTO task (id, title, description, priority, creator_id, assignee_id, n_waits,
-                               moved_by, created_at, updated_at, moved_at)
+                               created_by, moved_by, created_at, updated_at, moved_at)
              VALUES (coalesce((SELECT max(id) FROM task), (SELECT last_task FROM about)) + 1,
-                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8)",
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8, ?8)",
         )?;
         let id = statement.insert(params![
             new.title,
@@ -495,11 +495,13 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         super::super::schema::migrate(&conn, 0).unwrap();
         conn.execute_batch(
-            "INSERT INTO task (title, status, creator_id, assignee_id, created_at, updated_at,
-                               moved_by, moved_at)
-             VALUES ('a', 'in_progress', 1, 1, 0, 0, 'x', 0), ('b', 'blocked', 1, 1, 0, 0, 'x', 0),
-                    ('c', 'in_progress', 1, 2, 0, 0, 'x', 0), ('d', 'done', 1, 1, 0, 0, 'x', 0),
-                    ('e', 'in_progress', 1, 1, 0, 0, 'x', 0)",
+            "INSERT INTO task (title, status, creator_id, assignee_id, created_by, created_at,
+                               updated_at, moved_by, moved_at)
+             VALUES ('a', 'in_progress', 1, 1, 'x', 0, 0, 'x', 0),
+                    ('b', 'blocked', 1, 1, 'x', 0, 0, 'x', 0),
+                    ('c', 'in_progress', 1, 2, 'x', 0, 0, 'x', 0),
+                    ('d', 'done', 1, 1, 'x', 0, 0, 'x', 0),
+                    ('e', 'in_progress', 1, 1, 'x', 0, 0, 'x', 0)",
         )
         .unwrap();
         let tx = Tx { conn: &conn, writable: true, epoch: Cell::default() };

@@ -85,9 +85,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Direct<W> {
         }))
     }
 
-    /// Runs a call. Nearly all are over at once; one that waits goes on as a task, beside the next.
-    pub(super) async fn run(&self, mut answering: Answering) {
-        let is_over = poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).is_ready())).await;
+    /// Runs a call: as a task, behind those that came before. One that `is_alone` with us begins at
+    /// once, and nearly all of those are over then.
+    pub(super) async fn run(&self, mut answering: Answering, is_alone: bool) {
+        let begins = is_alone && self.under_way.is_empty();
+        let is_over =
+            begins && poll_fn(|cx| Poll::Ready(answering.as_mut().poll(cx).is_ready())).await;
         if !is_over {
             self.under_way.spawn(answering);
         }

@@ -52,6 +52,8 @@ pub(super) struct Lines<R, W> {
     n_searched: usize,
     /// The rest of a line that was too long is passed over.
     is_skipping: bool,
+    /// rmcp was given a message, for which it may have a task that has not begun yet.
+    is_behind: bool,
 }
 
 /// Where replies go.
@@ -118,6 +120,7 @@ where
             begin: 0,
             n_searched: 0,
             is_skipping: false,
+            is_behind: false,
         }
     }
 
@@ -248,10 +251,16 @@ where
             self.is_skipping = false;
             self.take(n_bytes);
             if let (Some(direct), Some(answering)) = (&self.direct, taken) {
-                direct.run(answering).await;
+                // Calls keep their order, and what came with one may take it back.
+                let is_alone = !self.is_behind && self.unparsed().is_empty();
+                self.is_behind = false;
+                direct.run(answering, is_alone).await;
             }
             match parsed {
-                Parsed::Message(message) => return Some(*message),
+                Parsed::Message(message) => {
+                    self.is_behind = true;
+                    return Some(*message);
+                }
                 Parsed::Nothing => {}
                 Parsed::Refused(id, error) => self.refuse(id, error),
             }

@@ -1,9 +1,9 @@
-//! What happened, in words: a row of the log without its time.
+//! What happened, in words: a line of the log without its time.
 
 use super::{sanitize, text};
 use crate::domain::id::TaskId;
 
-/// A row of the log that is about no message: our words, and the text of others that belongs below
+/// A line of the log that is no message: our words, and the text of others that belongs below
 /// them.
 pub fn happened<'a>(
     actor: &str,

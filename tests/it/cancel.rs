@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::faults::{
     Place, Raw, Seen, Wire, best_of, call, eventually, id_in, messages_in, ok, rounds,
@@ -283,4 +283,57 @@ fn what_was_read_is_written_down_without_another_call() {
         format!("SELECT count(*) FROM delivery WHERE message_id = {id} AND read_at IS NOT NULL");
     eventually("written down during a wait", || place.number(&read) == 1);
     ada.cancel(wait);
+}
+
+/// Plain calls go past rmcp, and still not past what came before them.
+#[test]
+fn calls_that_come_at_once_keep_their_order() {
+    let place = Place::new();
+    let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
+    bob.write(&call(1, "register", &json!({})));
+    bob.result();
+    // What tells of the protocol is left to rmcp.
+    let created = |id: u64| {
+        let meta =
+            if id.is_multiple_of(2) { json!({"io.modelcontextprotocol/x": 1}) } else { json!({}) };
+        let create = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "create_task", "arguments": {"title": format!("{id}")}, "_meta": meta}});
+        format!("{create}\n")
+    };
+    bob.write(&(10..40).map(created).collect::<String>());
+    for _ in 10..40 {
+        bob.result();
+    }
+    let titles = "SELECT group_concat(title, ' ') FROM (SELECT title FROM task ORDER BY id)";
+    let titles: String = place.open().query_row(titles, [], |row| row.get(0)).unwrap();
+    let in_order: Vec<String> = (10..40).map(|id: u64| id.to_string()).collect();
+    assert_eq!(titles, in_order.join(" "));
+
+    // The wait looks first: it is over at once, and has the message.
+    let sent = place.send("ada", "bob", "hello");
+    let both = [
+        call(50, "wait_for_messages", &json!({"timeout_seconds": 50})),
+        call(51, "get_messages", &json!({})),
+    ];
+    bob.write(&both.concat());
+    let answers = [bob.result(), bob.result()].map(|answer| messages_in(&answer));
+    assert_eq!(answers.concat(), [(sent, false)], "{answers:?}");
+}
+
+/// What is taken back in the same breath is handed to nobody.
+#[test]
+fn a_call_that_comes_with_its_cancel_takes_no_mail() {
+    let place = Place::new();
+    let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
+    bob.write(&call(1, "register", &json!({})));
+    bob.result();
+    let sent = place.send("ada", "bob", "hello");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": 2}});
+    bob.write(&format!("{}{cancel}\n", call(2, "get_messages", &json!({}))));
+    bob.write(&call(3, "get_messages", &json!({})));
+    let answer: Value = serde_json::from_str(&bob.line()).unwrap();
+    let text = answer.pointer("/result/content/0/text").and_then(Value::as_str).unwrap();
+    assert_eq!(answer.get("id"), Some(&json!(3)), "what was taken back is not answered");
+    assert_eq!(messages_in(text), [(sent, false)], "{text}");
 }

@@ -965,8 +965,8 @@ fn a_long_log_is_shown_whole_and_in_order() {
              UPDATE message SET sent_at = 1001;
              UPDATE task SET created_at = 1001;
              WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
-             INSERT INTO task (title, creator_id, created_at, updated_at, moved_by, moved_at)
-             SELECT title, creator_id, 1000 + i, 0, 'ada', 0 FROM task, n WHERE id = 1;
+             INSERT INTO task (title, creator_id, created_by, created_at, updated_at, moved_by, moved_at)
+             SELECT title, creator_id, 'ada', 1000 + i, 0, 'ada', 0 FROM task, n WHERE id = 1;
              WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
              INSERT INTO message (id, sender_id, kind, audience, recipient_id, thread_id, body, sent_at)
              SELECT i, sender_id, kind, audience, recipient_id, i, body, 1000 + i FROM message, n
@@ -984,11 +984,11 @@ fn a_long_log_is_shown_whole_and_in_order() {
     assert_eq!(lines.len(), 2_400);
     let of = |kind: &str| {
         let ids = lines.iter().filter(|line| line["kind"] == kind);
-        ids.map(|line| line["id"].as_i64().unwrap()).collect::<Vec<i64>>()
+        ids.map(|line| line["id"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
     };
-    assert!(of("message.sent").into_iter().eq(1..=1100));
-    assert!(of("task.created").into_iter().eq(1..=600));
-    assert!(of("message.handed").into_iter().eq(1..=700));
+    assert!(of("message.sent").into_iter().eq((1..=1100).map(|id| format!("#{id}"))));
+    assert!(of("task.created").into_iter().eq((1..=600).map(|id| format!("T{id}"))));
+    assert!(of("message.handed").into_iter().eq((1..=700).map(|id| id.to_string())));
     assert!(lines.is_sorted_by_key(|line| line["at"].to_string()));
     assert_eq!(shown(&["--since", "1970-01-01T00:00:02Z"]).len(), 101 + 367);
 }

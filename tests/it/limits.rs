@@ -175,8 +175,9 @@ fn the_board_fits_into_a_result() {
              WHERE id = (SELECT max(id) FROM event);
              UPDATE task SET last_event = (SELECT max(id) FROM event) WHERE id = 2;
              WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 290)
-             INSERT INTO task (title, status, creator_id, created_at, updated_at, moved_by, moved_at)
-             SELECT title, iif(i % 2, 'pending', 'done'), creator_id, 0, 0, 'ada', 0
+             INSERT INTO task (title, status, creator_id, created_by, created_at, updated_at, moved_by,
+                               moved_at)
+             SELECT title, iif(i % 2, 'pending', 'done'), creator_id, created_by, 0, 0, 'ada', 0
              FROM task, n WHERE id = 1",
         )
         .unwrap();
@@ -230,9 +231,9 @@ fn done_tasks_cost_nothing() {
             .write()
             .execute(
                 "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-                 INSERT INTO task (title, status, creator_id, created_at, updated_at, moved_by,
-                                   moved_at, description)
-                 SELECT 'done ' || i, 'done', creator_id, ?2, ?2, 'ada', ?2, 'text' FROM task, n",
+                 INSERT INTO task (title, status, creator_id, created_by, created_at, updated_at,
+                                   moved_by, moved_at, description)
+                 SELECT 'done ' || i, 'done', creator_id, 'ada', ?2, ?2, 'ada', ?2, 'text' FROM task, n",
                 (n_done, NOW),
             )
             .unwrap();

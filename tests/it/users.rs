@@ -765,3 +765,40 @@ fn many_sessions_fit_where_few_files_are_allowed_at_first() {
     let members = server.session("/mcp?name=last").call("list_members", json!({})).text;
     assert!(members.contains("\na0: active") && !members.contains("a0: away"), "{members}");
 }
+
+/// What was done under a name stays so, and stands where one call did it.
+#[test]
+fn the_log_tells_who_and_in_which_order() {
+    let table = Table::on_the_clock();
+    let mut ann = table.agent("ann");
+    let mut call = |tool: &str, arguments: Value| {
+        ok(ann.call(tool, arguments));
+        // The next call is in another millisecond.
+        thread::sleep(Duration::from_millis(3));
+    };
+    call("create_task", json!({"title": "one", "assignee": "human"}));
+    table.ok(&["send", "ann", "hello", "--as", "human"]);
+    call("get_messages", json!({}));
+    call("send_message", json!({"recipient": "human", "content": "yes", "reply_to": 2}));
+    call("register", json!({"name": "anna"}));
+    let log = table.ok(&["log"]);
+    let date = "2027-01-15 08:00:00 ".len();
+    let told: Vec<&str> =
+        log.lines().filter(|line| !line.starts_with('|')).map(|line| &line[date..]).collect();
+    assert_eq!(
+        told,
+        [
+            "ann joined",
+            "ann sat down with `test`",
+            "ann created T1 `one`",
+            "ann assigned T1 to human",
+            "#1 team-table to human",
+            "#2 human to ann",
+            "ann was handed #2",
+            "ann read #2",
+            "#3 ann to human, reply to #2",
+            "ann is now anna",
+        ]
+    );
+    assert!(table.ok(&["tasks", "1", "--as", "human"]).contains(": ann created it"));
+}

@@ -5,11 +5,11 @@
 -- A break: the log of an older server would lack lines, and a task's history rows. Foreign keys are
 -- off here, since dropping a table would empty those that refer to it.
 
-DELETE FROM event WHERE kind = 'message.sent' OR kind = 'task.created';
 ALTER TABLE event DROP COLUMN message_id;
 ALTER TABLE event ADD COLUMN previous INTEGER;
 UPDATE event SET previous = (SELECT max(older.id) FROM event AS older
-                             WHERE older.task_id = event.task_id AND older.id < event.id)
+                             WHERE older.task_id = event.task_id AND older.id < event.id
+                               AND older.kind <> 'message.sent' AND older.kind <> 'task.created')
 WHERE task_id IS NOT NULL;
 
 CREATE TABLE new_task (
@@ -27,6 +27,8 @@ CREATE TABLE new_task (
     version INTEGER NOT NULL DEFAULT 1,
     -- How many of its dependencies are not done: ready means pending and none.
     n_waits INTEGER NOT NULL DEFAULT 0,
+    -- Under which name it was created, and when.
+    created_by TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     -- Who set the present status, and when.
@@ -39,8 +41,13 @@ CREATE TABLE new_task (
     result TEXT NOT NULL DEFAULT ''
 ) STRICT;
 INSERT INTO new_task
-SELECT id, title, status, priority, creator_id, assignee_id, version, n_waits, created_at, updated_at,
-       moved_by, moved_at, (SELECT max(id) FROM event WHERE task_id = task.id), description, result
+SELECT id, title, status, priority, creator_id, assignee_id, version, n_waits,
+       coalesce((SELECT actor FROM event WHERE task_id = task.id AND kind = 'task.created'),
+                (SELECT name FROM member WHERE id = creator_id)),
+       created_at, updated_at, moved_by, moved_at,
+       (SELECT max(id) FROM event
+        WHERE task_id = task.id AND kind <> 'message.sent' AND kind <> 'task.created'),
+       description, result
 FROM task;
 DROP TABLE task;
 ALTER TABLE new_task RENAME TO task;
@@ -48,3 +55,4 @@ CREATE INDEX task_open ON task (priority DESC, id, status, n_waits, assignee_id)
     WHERE status NOT IN ('done', 'cancelled');
 CREATE INDEX task_ended ON task (status, id) WHERE status IN ('done', 'cancelled');
 DROP INDEX event_task;
+DELETE FROM event WHERE kind = 'message.sent' OR kind = 'task.created';

@@ -133,6 +133,8 @@ CREATE TABLE task (
     version INTEGER NOT NULL DEFAULT 1,
     -- How many of its dependencies are not done: ready means pending and none.
     n_waits INTEGER NOT NULL DEFAULT 0,
+    -- Under which name it was created, and when.
+    created_by TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     -- Who set the present status, and when.

@@ -11,7 +11,7 @@ use crate::{
         time::Time,
     },
     error::{Error, Result},
-    store::{Board, ContextEntry, Counts, LogLine, LogPlace, LogSource, Posted, Task},
+    store::{Board, ContextEntry, Counts, LogLine, LogPlace, Posted, Task},
     tools::{Cx, MemberLine},
     view::{
         events::happened,
@@ -342,14 +342,9 @@ fn shared(entry: &ContextEntry, chars: usize) -> Value {
     })
 }
 
-/// A row of the log; of a long text the beginning, for its task shows all of it.
+/// A line of the log; of a long text the beginning, for its task shows all of it.
 fn line(line: &LogLine, chars: usize) -> Value {
-    // No two lines have the same.
-    let id = match line.source {
-        LogSource::Event => format!("{}", line.id),
-        LogSource::Message => format!("#{}", line.id),
-        LogSource::Task => format!("T{}", line.id),
-    };
+    let id = line.key();
     if let Some(message) = &line.message {
         let words = format!("{} wrote {} to {}", line.actor, message.id, text(&message.audience));
         return json!({ "id": id, "at": line.at, "words": words, "message": message.id });
