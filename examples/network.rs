@@ -8,7 +8,7 @@
 //! Figures: rtt, sessions; both if none is named. `rtt` calls ours in a session, without one and over
 //! stdio, and the given command, a server of team-table 0.1.0 from PyPI, as streamable HTTP; each
 //! over a connection that is kept, in turn, 100 times each, so that a busy machine slows down all of
-//! them. Each ratio is of two medians of one run. `sessions` is what 100 sessions add to the memory
+//! them, and on one processor. Each ratio is of two medians of one run. `sessions` is what 100 sessions add to the memory
 //! of a server. The exit code is 1 if a bound does not hold.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program is here to print")]
 
@@ -23,7 +23,8 @@ use std::{
 use serde_json::{Value, json};
 
 use measure::{
-    Bench, Figure, Result, Row, Table, agent::Agent, bounded, grouped, human, median, timed,
+    Bench, Figure, Result, Row, Table, agent::Agent, bounded, grouped, human, median,
+    stay_on_one_processor, timed,
 };
 
 #[expect(dead_code, reason = "the other examples use more of it")]
@@ -59,6 +60,7 @@ struct Times {
 
 /// A message to somebody, and a look into an inbox that is empty.
 fn rtt(bench: &Bench) -> Result<Vec<Row>> {
+    stay_on_one_processor();
     let table = Table::new(bench)?;
     let server = table.serve(&["--transport", "streamable-http", "--port", "0"]);
     let port = port_of(&server)?;

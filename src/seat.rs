@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use crate::{
     domain::name::MemberName,
     error::{Error, Result},
-    platform::{self, FileId},
+    platform::{self, FileId, Folder},
 };
 
 /// A claim is tried for so long when only lookers are in its way, who hold a lock for microseconds.
@@ -35,6 +35,8 @@ pub struct Seats {
     folder: PathBuf,
     /// `write.lock`, kept open: a writer comes along with every call.
     write_file: Option<Arc<LockFile>>,
+    /// The lock of the turn that is being used, and with it the folder that is there now.
+    in_turn: Option<Arc<LockFile>>,
     waiter: Option<Waiter>,
 }
 
@@ -52,6 +54,8 @@ struct LockFile {
     path: PathBuf,
     file: File,
     id: FileId,
+    /// The folder that it lies in, for `write.lock` alone.
+    folder: Option<Folder>,
 }
 
 /// A seat, or the place of a member's poll daemon, that this process holds until it is dropped.
@@ -69,7 +73,7 @@ pub struct WriteTurn {
 
 impl Seats {
     pub fn new(folder: PathBuf) -> Seats {
-        Seats { folder, write_file: None, waiter: None }
+        Seats { folder, write_file: None, in_turn: None, waiter: None }
     }
 
     /// Takes the seat of `name`; `None` where a session sits there.
@@ -113,7 +117,11 @@ impl Seats {
     /// never see each other.
     pub fn is_held(&self, name: &MemberName) -> bool {
         let path = self.lock_path(name);
-        match platform::open_to_read(&path) {
+        let opened = match self.open_folder() {
+            Some(folder) => folder.open_to_look(&lock_name(name)),
+            None => platform::open_to_read(&path),
+        };
+        match opened {
             Ok(file) => matches!(is_free(&file, &path), Ok(false)),
             // Whoever cannot look, such as a process with too many files open, takes nothing from
             // somebody who may sit there.
@@ -145,9 +153,11 @@ impl Seats {
     /// Wakes who waits for mail of `name`. To be called after the commit. Windows reports a write
     /// when the handle is closed, so the bell is opened anew each time.
     pub fn ring(&self, name: &MemberName) {
-        let rung = platform::open_to_write(&self.bell_path(name))
-            .and_then(|mut bell| bell.write_all(b"!"));
-        if let Err(err) = rung
+        let bell = match self.open_folder() {
+            Some(folder) => folder.open_to_write(&bell_name(name)),
+            None => platform::open_to_write(&self.bell_path(name)),
+        };
+        if let Err(err) = bell.and_then(|mut bell| bell.write_all(b"!"))
             && err.kind() != io::ErrorKind::NotFound
         {
             // A waiter has its slow look beside the bell; nothing is lost.
@@ -160,10 +170,19 @@ impl Seats {
         let lock = if let Some(lock) = &self.write_file {
             Arc::clone(lock)
         } else {
-            let lock = LockFile::open(&self.write_path())?;
+            let lock = LockFile::open_in(&self.folder)?;
             Arc::clone(self.write_file.insert(Arc::new(lock)))
         };
         Ok(try_lock(&lock.file, &lock.path)?.then_some(WriteTurn { lock }))
+    }
+
+    /// What follows is done in this turn, which [`WriteTurn::is_current`]; or in none any more.
+    pub fn use_turn(&mut self, turn: Option<&WriteTurn>) {
+        self.in_turn = turn.map(|turn| Arc::clone(&turn.lock));
+    }
+
+    fn open_folder(&self) -> Option<&Folder> {
+        self.in_turn.as_ref()?.folder.as_ref()
     }
 
     /// Whether somebody has the turn to write. The look makes no file.
@@ -178,7 +197,8 @@ impl Seats {
         let (sender, receiver) = oneshot::channel();
         // A thread that still stands in line for somebody who gave up is left to itself.
         let waiter = self.waiter.take().filter(|waiter| !waiter.is_waiting.load(Ordering::Acquire));
-        let waiter = self.waiter.insert(waiter.unwrap_or_else(|| Waiter::start(self.write_path())));
+        let waiter =
+            self.waiter.insert(waiter.unwrap_or_else(|| Waiter::start(self.folder.clone())));
         if let Err(mpsc::SendError(sender)) = waiter.requests.send(sender) {
             let gone = Error::internal("the thread that waits for turns is gone");
             // Who asked holds the receiver, so that this arrives.
@@ -190,21 +210,32 @@ impl Seats {
     /// Forgets the open `write.lock`: the folder was replaced.
     pub fn forget_turns(&mut self) {
         self.write_file = None;
+        self.in_turn = None;
         self.waiter = None;
     }
 
     fn lock_path(&self, name: &MemberName) -> PathBuf {
-        // The prefix keeps Windows' devices (`con`, `nul`) files like any other.
-        self.folder.join(format!("seat-{}.lock", name.key()))
+        self.folder.join(lock_name(name))
     }
 
     fn bell_path(&self, name: &MemberName) -> PathBuf {
-        self.folder.join(format!("{}.bell", name.key()))
+        self.folder.join(bell_name(name))
     }
 
     fn write_path(&self) -> PathBuf {
-        self.folder.join("write.lock")
+        self.folder.join(WRITE)
     }
+}
+
+const WRITE: &str = "write.lock";
+
+/// The prefix keeps Windows' devices (`con`, `nul`) files like any other.
+fn lock_name(name: &MemberName) -> String {
+    format!("seat-{}.lock", name.key())
+}
+
+fn bell_name(name: &MemberName) -> String {
+    format!("{}.bell", name.key())
 }
 
 impl Seat {
@@ -227,7 +258,7 @@ impl WriteTurn {
 }
 
 impl Waiter {
-    fn start(path: PathBuf) -> Waiter {
+    fn start(folder: PathBuf) -> Waiter {
         let (requests, incoming) = mpsc::channel::<oneshot::Sender<Result<WriteTurn>>>();
         let is_waiting = Arc::new(AtomicBool::new(false));
         let waiting = Arc::clone(&is_waiting);
@@ -236,7 +267,7 @@ impl Waiter {
             // Ends when the sender is gone.
             while let Ok(request) = incoming.recv() {
                 waiting.store(true, Ordering::Release);
-                let turn = stand_in_line(&path, &mut lock);
+                let turn = stand_in_line(&folder, &mut lock);
                 waiting.store(false, Ordering::Release);
                 // Who stopped waiting has dropped the receiver; the turn is dropped with it.
                 drop(request.send(turn));
@@ -246,12 +277,13 @@ impl Waiter {
     }
 }
 
-fn stand_in_line(path: &Path, kept: &mut Option<Arc<LockFile>>) -> Result<WriteTurn> {
+fn stand_in_line(folder: &Path, kept: &mut Option<Arc<LockFile>>) -> Result<WriteTurn> {
     let lock = match kept.take().filter(|lock| lock.is_current()) {
         Some(lock) => lock,
-        None => Arc::new(LockFile::open(path)?),
+        None => Arc::new(LockFile::open_in(folder)?),
     };
-    fs2::FileExt::lock_exclusive(&lock.file).map_err(|err| Error::io("lock", path, err))?;
+    let locked = fs2::FileExt::lock_exclusive(&lock.file);
+    locked.map_err(|err| Error::io("lock", &lock.path, err))?;
     *kept = Some(Arc::clone(&lock));
     Ok(WriteTurn { lock })
 }
@@ -260,7 +292,16 @@ impl LockFile {
     fn open(path: &Path) -> Result<LockFile> {
         let file = platform::open_private(path).map_err(|err| unwritable(path, err))?;
         let id = platform::open_file_id(&file).map_err(|err| Error::io("look at", path, err))?;
-        Ok(LockFile { path: path.to_owned(), file, id })
+        Ok(LockFile { path: path.to_owned(), file, id, folder: None })
+    }
+
+    /// `write.lock`, with the folder that it lies in.
+    fn open_in(folder: &Path) -> Result<LockFile> {
+        let lock = LockFile::open(&folder.join(WRITE))?;
+        // Either may be replaced in between.
+        let holds_it = |it: &Folder| matches!(it.file_id(WRITE), Ok(Some(id)) if id == lock.id);
+        let folder = Folder::open(folder).ok().filter(holds_it);
+        Ok(LockFile { folder, ..lock })
     }
 
     fn is_current(&self) -> bool {

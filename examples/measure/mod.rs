@@ -44,6 +44,24 @@ pub(crate) fn run(figures: &[(&str, Figure)], options: &[&str], columns: &[&str]
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join("; ")).into()) }
 }
 
+/// From here on all is done on one processor, as far as the system lets us choose: it costs as much to
+/// wake another one as a call takes, and which program has to is the scheduler's mood.
+pub(crate) fn stay_on_one_processor() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        let stayed = sched_getaffinity(None).and_then(|all| {
+            let mut one = CpuSet::new();
+            let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu));
+            one.set(first.unwrap_or_default());
+            sched_setaffinity(None, &one)
+        });
+        if let Err(err) = stayed {
+            eprintln!("the processors change as the scheduler likes: {err}");
+        }
+    }
+}
+
 fn arguments(
     mut given: impl Iterator<Item = String>,
     figures: &[(&str, Figure)],

@@ -1,6 +1,7 @@
-//! What differs between Linux, macOS and Windows, and nothing else: files here, processes in
-//! [`process`].
+//! What differs between Linux, macOS and Windows, and nothing else: files here, those of
+//! an open folder in [`folder`], processes in [`process`].
 
+mod folder;
 mod process;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use self::folder::Folder;
 #[cfg(unix)]
 pub use self::process::is_socket;
 pub use self::process::{
@@ -153,6 +155,11 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     open_ours(OpenOptions::new().write(true), path)
 }
 
+/// What a file of ours is not.
+fn not_ours() -> io::Error {
+    io::Error::other("it is no file, but a link or something else")
+}
+
 /// The folder may have come with a repository of somebody who means ill: a symbolic link in it leads
 /// to any file of the user, and a pipe has no end. We make neither.
 fn open_ours(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
@@ -163,7 +170,6 @@ fn open_ours(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
     }
-    let not_ours = || io::Error::other("it is no file, but a link or something else");
     match options.open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(file),
         Ok(_) => Err(not_ours()),

@@ -271,7 +271,9 @@ impl Desk {
             let err = Error::refused("you have left the table").hint("call register to come back");
             return Ok(Answer::refusal(err));
         }
+        self.seats.use_turn(turn);
         let done = self.try_call(job, turn, now);
+        self.seats.use_turn(None);
         if done.as_ref().is_err_and(|err| err.kind() == Kind::Storage) {
             // Another try is to find what is there then.
             *opened(&self.store) = None;
