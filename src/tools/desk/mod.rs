@@ -361,8 +361,7 @@ impl Desk {
             is_remote: self.is_remote,
         };
         let (seated, confirm, give_back) = (&self.seated, &self.to_confirm, &self.to_give_back);
-        let (front, max_per_minute) = (self.front, self.config.max_per_minute);
-        let looked = self.looked;
+        let (front, max_per_minute, looked) = (self.front, self.config.max_per_minute, self.looked);
         let is_given = matches!(self.who, Who::Given { .. });
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
