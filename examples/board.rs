@@ -38,6 +38,7 @@ const FIGURES: &[(&str, Figure)] =
     &[("against", against), ("calls", calls), ("list", list), ("search", search)];
 
 fn main() -> Result<()> {
+    stay_on_one_processor();
     measure::run(FIGURES, &["--against"], &["p50", "p99", "max", "ratio", "bound"])
 }
 
@@ -45,7 +46,6 @@ fn main() -> Result<()> {
 
 /// `create_task` by one agent and `claim_task` by another, here and there.
 fn against(bench: &Bench) -> Result<Vec<Row>> {
-    stay_on_one_processor();
     let ours = Table::new(bench)?;
     let (mut ada, mut bob) = (ours.join("ada"), ours.join("bob"));
     let theirs = bench.options.first().map(|(_, command)| Theirs::new(command)).transpose()?;

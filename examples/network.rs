@@ -46,6 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FIGURES: &[(&str, Figure)] = &[("rtt", rtt), ("sessions", sessions)];
 
 fn main() -> Result<()> {
+    stay_on_one_processor();
     measure::run(FIGURES, &["--against"], &["p50", "p99", "max", "ratio", "bound"])
 }
 
@@ -60,7 +61,6 @@ struct Times {
 
 /// A message to somebody, and a look into an inbox that is empty.
 fn rtt(bench: &Bench) -> Result<Vec<Row>> {
-    stay_on_one_processor();
     let table = Table::new(bench)?;
     let server = table.serve(&["--transport", "streamable-http", "--port", "0"]);
     let port = port_of(&server)?;
