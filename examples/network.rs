@@ -71,7 +71,7 @@ fn rtt(bench: &Bench) -> Result<Vec<Row>> {
     let mut alone = Http::connect(port, "/mcp?name=eve")?;
     alone.call("register", json!({}))?;
     let mut pipe = table.join("cyd");
-    let against = bench.options.first().map(|(_, command)| Theirs::new(command)).transpose()?;
+    let mut against = bench.options.first().map(|(_, command)| Theirs::new(command)).transpose()?;
     let mut theirs = against.as_ref().map(Theirs::join).transpose()?;
 
     let [mut in_session, mut stateless, mut stdio, mut there]: [Times; 4] = Default::default();
@@ -91,7 +91,8 @@ fn rtt(bench: &Bench) -> Result<Vec<Row>> {
             stdio.send.push(timed(&mut pipe, "send_message", message(i)).0);
             stdio.inbox.push(timed(&mut pipe, "get_messages", json!({})).0);
         }
-        let Some(theirs) = &mut theirs else { continue };
+        let (Some(against), Some(theirs)) = (&mut against, &mut theirs) else { continue };
+        against.take_its_log();
         for i in block {
             let content = format!("message {i}");
             let sender = format!("ada-{}", i / SENDS_EACH);
@@ -185,7 +186,7 @@ fn port_of(server: &Agent) -> Result<u16> {
 /// team-table 0.1.0: its tools are told who calls.
 struct Theirs {
     port: u16,
-    _server: Agent,
+    server: Agent,
     _folder: tempfile::TempDir,
 }
 
@@ -215,7 +216,12 @@ impl Theirs {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        Ok(Theirs { port, _server: server, _folder: folder })
+        Ok(Theirs { port, server, _folder: folder })
+    }
+
+    /// It tells of each request on stdout, and stops when nobody reads that.
+    fn take_its_log(&mut self) {
+        while self.server.read_line(Duration::ZERO).is_ok() {}
     }
 
     fn join(&self) -> Result<Http> {
