@@ -55,9 +55,8 @@ fn against(bench: &Bench) -> Result<Vec<Row>> {
     };
     let (mut here, mut there) = (Pair::default(), Pair::default());
     let n_tasks = bench.count(1_000, 100);
-    let n_each = BLOCK.min(n_tasks / 2);
-    for first in (0..n_tasks).step_by(n_each) {
-        let block = first..first + n_each;
+    for first in (0..n_tasks).step_by(BLOCK) {
+        let block = first..n_tasks.min(first + BLOCK);
         for i in block.clone() {
             let (time, text) =
                 timed(&mut ada, "create_task", json!({"title": format!("task {i}")}));

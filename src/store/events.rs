@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, Params, Row, params};
 
 use super::{
     Shown, Tx, bare,
-    messages::{N_SHOWN, shown, shown_columns},
+    messages::{shown, shown_columns},
 };
 use crate::{
     domain::{id::TaskId, time::Time},
@@ -255,7 +255,7 @@ fn sent(row: &Row<'_>) -> rusqlite::Result<LogLine> {
         actor: message.sender.clone(),
         kind: "message.sent".to_owned(),
         detail: None,
-        task: row.get::<_, Option<i64>>(N_SHOWN)?.map(TaskId),
+        task: row.get::<_, Option<i64>>("task_id")?.map(TaskId),
         message: Some(message),
     })
 }

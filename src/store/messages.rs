@@ -105,9 +105,6 @@ macro_rules! shown_columns {
 }
 pub(super) use shown_columns;
 
-/// How many columns that are.
-pub(super) const N_SHOWN: usize = 12;
-
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
 ///
 /// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a partial index or a LIMIT,

@@ -17,6 +17,14 @@ fn waiting(agent: &mut crate::support::agent::Agent) -> u64 {
     id
 }
 
+/// A session of bob's whose bytes the test itself reads.
+fn registered(place: &Place, wire: Wire) -> Raw {
+    let mut bob = Raw::started(place, wire, &["--name", "bob"]);
+    bob.write(&call(1, "register", &json!({})));
+    bob.result();
+    bob
+}
+
 #[test]
 fn a_wait_that_is_cancelled_ends_and_takes_no_mail() {
     let place = Place::new();
@@ -39,9 +47,7 @@ fn a_client_that_quits_ends_a_waiting_server_at_once() {
         let place = Place::new();
         place.send("bob", "human", "here I am");
         best_of(5, &format!("{wire:?}"), Duration::from_millis(50), || {
-            let mut bob = Raw::started(&place, wire, &["--name", "bob"]);
-            bob.write(&call(1, "register", &json!({})));
-            bob.result();
+            let mut bob = registered(&place, wire);
             bob.write(&call(2, "wait_for_messages", &json!({"timeout_seconds": 50})));
             bob.write(&call(3, "heartbeat", &json!({})));
             bob.result();
@@ -289,9 +295,7 @@ fn what_was_read_is_written_down_without_another_call() {
 #[test]
 fn calls_that_come_at_once_keep_their_order() {
     let place = Place::new();
-    let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
-    bob.write(&call(1, "register", &json!({})));
-    bob.result();
+    let mut bob = registered(&place, Wire::Pipes);
     // What tells of the protocol is left to rmcp.
     let created = |id: u64| {
         let meta =
@@ -324,9 +328,7 @@ fn calls_that_come_at_once_keep_their_order() {
 #[test]
 fn a_call_that_comes_with_its_cancel_takes_no_mail() {
     let place = Place::new();
-    let mut bob = Raw::started(&place, Wire::Pipes, &["--name", "bob"]);
-    bob.write(&call(1, "register", &json!({})));
-    bob.result();
+    let mut bob = registered(&place, Wire::Pipes);
     let sent = place.send("ada", "bob", "hello");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": 2}});

@@ -157,27 +157,32 @@ impl Mcp {
 
     /// Finds the desk that a request is for, and follows it until its reply was written.
     pub(super) async fn attend(&self, caller: Caller, request: &Arrived) -> Response {
-        let headers = &request.parts.headers;
-        let Some(id) = headers.get(&SESSION) else {
-            return self.without_session(caller, request).await;
+        let Parts { headers, method, .. } = &request.parts;
+        let registry = &self.net.registry;
+        let session = match headers.get(&SESSION).map(|id| id.to_str().unwrap_or_default()) {
+            None => None,
+            Some(id) => {
+                let Some(session) = registry.session(id, &caller) else {
+                    let text = "there is no such session; initialize anew";
+                    return refuse(StatusCode::NOT_FOUND, text);
+                };
+                let open = session.open();
+                if *method == Method::GET {
+                    return stream(headers, open, self.net.ping_every);
+                }
+                if *method == Method::DELETE {
+                    session.presence.take_leave(super::SETTLE).await;
+                    registry.end(id);
+                    return StatusCode::NO_CONTENT.into_response();
+                }
+                Some((session, open))
+            }
         };
-        let (id, registry) = (id.to_str().unwrap_or_default(), &self.net.registry);
-        let Some(session) = registry.session(id, &caller) else {
-            return refuse(StatusCode::NOT_FOUND, "there is no such session; initialize anew");
-        };
-        let open = session.open();
-        if request.parts.method == Method::GET {
-            return stream(headers, open, self.net.ping_every);
+        match session {
+            _ if *method != Method::POST => by_rmcp(&self.alone, request, None).await,
+            Some((session, open)) => self.in_session(&session, open, request).await,
+            None => self.without_session(caller, request).await,
         }
-        if request.parts.method == Method::DELETE {
-            session.presence.take_leave(super::SETTLE).await;
-            registry.end(id);
-            return StatusCode::NO_CONTENT.into_response();
-        }
-        if request.parts.method != Method::POST {
-            return by_rmcp(&self.alone, request, None).await;
-        }
-        self.in_session(&session, open, request).await
     }
 
     async fn in_session(&self, session: &Session, open: Open, request: &Arrived) -> Response {
@@ -214,9 +219,6 @@ impl Mcp {
     }
 
     async fn without_session(&self, caller: Caller, request: &Arrived) -> Response {
-        if request.parts.method != Method::POST {
-            return by_rmcp(&self.alone, request, None).await;
-        }
         let message = Envelope::of(&request.body);
         let Some(message) = message.filter(|message| message.id.is_some()) else {
             return self.reply(&self.alone, request, None).await;
