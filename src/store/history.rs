@@ -41,14 +41,14 @@ macro_rules! seen {
             "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = :me OR moved_to = :me)
              SELECT ",
             shown_columns!(
-                "coalesce((SELECT late FROM delivery
-                           WHERE message_id = message.id AND member_id = :me), 0)",
+                "coalesce((SELECT late FROM delivery WHERE member_id = :me AND is_read IN (0, 1)
+                                                       AND message_id = message.id), 0)",
                 "0"
             ),
             " FROM message
              WHERE (:all OR is_broadcast OR sender_id IN mine
-                    OR EXISTS (SELECT 1 FROM delivery
-                               WHERE message_id = message.id AND member_id IN mine))
+                    OR EXISTS (SELECT 1 FROM delivery WHERE member_id IN mine AND is_read IN (0, 1)
+                                                        AND message_id = message.id))
                AND "
         )
     };
@@ -154,7 +154,8 @@ impl Tx<'_> {
 
     fn was_sent_to(&self, message: i64, members: &[i64]) -> Result<bool> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND member_id = ?2)",
+            "SELECT EXISTS (SELECT 1 FROM delivery
+                            WHERE member_id = ?2 AND is_read IN (0, 1) AND message_id = ?1)",
         )?;
         for member in members {
             if statement.query_row([message, *member], |row| row.get(0))? {

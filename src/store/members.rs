@@ -350,8 +350,13 @@ impl Tx<'_> {
     pub fn move_mail_since(&self, last: MessageId, old: MemberId, new: MemberId) -> Result<()> {
         self.writing()?
             .prepare_cached(
-                "UPDATE OR IGNORE delivery SET member_id = ?3
-                 WHERE member_id = ?2 AND message_id > ?1 AND read_at IS NULL",
+                // One that both were sent stays where it is.
+                "UPDATE delivery SET member_id = ?3
+                 WHERE member_id = ?2 AND is_read = 0 AND message_id > ?1
+                   AND NOT EXISTS (
+                       SELECT 1 FROM delivery AS theirs
+                       WHERE theirs.member_id = ?3 AND theirs.is_read IN (0, 1)
+                         AND theirs.message_id = delivery.message_id)",
             )?
             .execute([last.0, old.0, new.0])?;
         Ok(())
@@ -363,25 +368,17 @@ impl Tx<'_> {
     /// Returns whether the old member was removed.
     pub fn move_member(&self, old: MemberId, new: MemberId, now: Time) -> Result<bool> {
         let conn = self.writing()?;
-        conn.prepare_cached(
-            "UPDATE OR IGNORE delivery SET member_id = ?2 WHERE member_id = ?1 AND read_at IS NULL",
-        )?
-        .execute([old.0, new.0])?;
-        // What could not move is there already: a broadcast that reached both. It is unread again,
-        // also where another session read it under the new name.
-        conn.prepare_cached(
-            "UPDATE delivery SET read_at = NULL, handed_at = NULL, handed_session = NULL
-             WHERE member_id = ?2 AND message_id IN (
-                 SELECT message_id FROM delivery WHERE member_id = ?1 AND read_at IS NULL)",
-        )?
-        .execute([old.0, new.0])?;
-        conn.prepare_cached("DELETE FROM delivery WHERE member_id = ?1 AND read_at IS NULL")?
-            .execute([old.0])?;
-        conn.prepare_cached("UPDATE member_key SET member_id = ?2 WHERE member_id = ?1")?
-            .execute([old.0, new.0])?;
-        conn.prepare_cached("UPDATE member SET moved_to = ?2 WHERE moved_to = ?1")?
-            .execute([old.0, new.0])?;
         for sql in [
+            // A broadcast that reached both is unread again, also where another session read it
+            // under the new name; the old name's does not move.
+            "UPDATE delivery SET is_read = 0, read_at = NULL, handed_at = NULL, handed_session = NULL
+             WHERE member_id = ?2 AND is_read IN (0, 1) AND message_id IN (
+                 SELECT message_id FROM delivery WHERE member_id = ?1 AND is_read = 0)",
+            "DELETE FROM delivery WHERE member_id = ?1 AND is_read = 0 AND message_id IN (
+                 SELECT message_id FROM delivery WHERE member_id = ?2 AND is_read = 0)",
+            "UPDATE delivery SET member_id = ?2 WHERE member_id = ?1 AND is_read = 0",
+            "UPDATE member_key SET member_id = ?2 WHERE member_id = ?1",
+            "UPDATE member SET moved_to = ?2 WHERE moved_to = ?1",
             "UPDATE task SET creator_id = ?2 WHERE creator_id = ?1",
             "UPDATE task SET assignee_id = ?2 WHERE assignee_id = ?1",
             "UPDATE reservation SET member_id = ?2 WHERE member_id = ?1 AND ended_at IS NULL",

@@ -1,6 +1,6 @@
 //! Messages and their deliveries.
 
-use rusqlite::{OptionalExtension as _, Row, named_params, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Tx, bare};
 use crate::{
@@ -107,12 +107,12 @@ pub(super) use shown_columns;
 
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
 ///
-/// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a partial index or a LIMIT,
+/// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a range of an index or a LIMIT,
 /// `SQLite` 3.54 plans by its value and prepares the statement anew at each call, which costs as much
 /// as the rest of the call.
 macro_rules! unread {
     () => {
-        "member_id = +?1 AND read_at IS NULL AND (handed_session IS NULL OR handed_session <> ?2)"
+        "member_id = +?1 AND is_read = 0 AND (handed_session IS NULL OR handed_session <> ?2)"
     };
 }
 pub(super) use unread;
@@ -139,6 +139,13 @@ const UNREAD_MESSAGES: &str = concat!(
     unread!(),
     " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
 );
+
+/// A delivery that is handed to a session: the member `?1`, the message `?2`, the session `?3`.
+macro_rules! handed {
+    () => {
+        "member_id = ?1 AND is_read = 0 AND message_id = ?2 AND handed_session = ?3"
+    };
+}
 
 impl Tx<'_> {
     /// The one unread query, as a count with senders. `session` is the one that sits there now
@@ -203,7 +210,7 @@ impl Tx<'_> {
         let conn = self.writing()?;
         let mut statement = conn.prepare_cached(
             "UPDATE delivery SET handed_at = ?3, handed_session = ?4, n_handed = n_handed + 1
-             WHERE message_id = ?1 AND member_id = ?2",
+             WHERE message_id = ?1 AND member_id = ?2 AND is_read = 0",
         )?;
         for message in &handing.messages {
             statement.execute([message.0, handing.member.0, now.0, handing.session.0])?;
@@ -213,53 +220,60 @@ impl Tx<'_> {
 
     /// The handed messages count as read. Returns those that did not before.
     pub fn confirm(&self, handing: &Handing, now: Time) -> Result<Vec<MessageId>> {
-        self.settle(
-            handing,
-            "UPDATE delivery SET read_at = :now
-             WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
-               AND (:session > 0 OR member_id = :member)",
-            now,
-        )
+        let read = concat!("UPDATE delivery SET is_read = 1, read_at = ?4 WHERE ", handed!());
+        self.settle(handing, read, now)
     }
 
     /// The handed messages never reached the session: unread again, at once. Where that is not
     /// certain, they are marked as handed out before, and that once: a client that cancels whatever
     /// it has the answer to would be given the same mail for ever.
     pub fn give_back(&self, handing: &Handing, now: Time) -> Result<Vec<MessageId>> {
-        if handing.may_have_arrived {
-            return self.settle(
-                handing,
+        let unread = if handing.may_have_arrived {
+            concat!(
                 "UPDATE delivery SET handed_at = NULL, handed_session = NULL
-                 WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
-                   AND (:session > 0 OR member_id = :member) AND :now IS NOT NULL AND n_handed < 2",
-                now,
-            );
-        }
-        self.settle(
-            handing,
-            "UPDATE delivery SET handed_at = NULL, handed_session = NULL, n_handed = n_handed - 1
-             WHERE message_id = :message AND read_at IS NULL AND handed_session = :session
-               AND (:session > 0 OR member_id = :member) AND :now IS NOT NULL",
-            now,
-        )
+                 WHERE n_handed < 2 AND ?4 NOTNULL AND ",
+                handed!()
+            )
+        } else {
+            concat!(
+                "UPDATE delivery SET handed_at = NULL, handed_session = NULL, n_handed = n_handed - 1
+                 WHERE ?4 NOTNULL AND ",
+                handed!()
+            )
+        };
+        self.settle(handing, unread, now)
     }
 
     fn settle(&self, handing: &Handing, sql: &str, now: Time) -> Result<Vec<MessageId>> {
         let mut statement = self.writing()?.prepare_cached(sql)?;
+        let mut settle = |member: MemberId, message: &MessageId| {
+            statement.execute([member.0, message.0, handing.session.0, now.0])
+        };
         let mut changed = Vec::new();
         for message in &handing.messages {
+            let mut n_rows = settle(handing.member, message)?;
             // A session's deliveries may have moved to another member; the command line's not.
-            let n_rows = statement.execute(named_params! {
-                ":message": message.0,
-                ":session": handing.session.0,
-                ":member": handing.member.0,
-                ":now": now.0,
-            })?;
+            if n_rows == 0
+                && handing.session != SessionId::COMMAND_LINE
+                && let Some(member) = self.handed_to(*message, handing.session)?
+            {
+                n_rows = settle(member, message)?;
+            }
             if n_rows > 0 {
                 changed.push(*message);
             }
         }
         Ok(changed)
+    }
+
+    /// At which member a message lies that was handed to a session and is not read.
+    fn handed_to(&self, message: MessageId, session: SessionId) -> Result<Option<MemberId>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT member_id FROM member CROSS JOIN delivery
+             ON member_id = member.id AND is_read = 0 AND message_id = ?1 AND handed_session = ?2",
+        )?;
+        let member = statement.query_row([message.0, session.0], |row| row.get(0));
+        Ok(member.optional()?.map(MemberId))
     }
 
     pub fn insert_message(&self, new: &NewMessage<'_>, now: Time) -> Result<MessageId> {
@@ -331,8 +345,9 @@ impl Tx<'_> {
                      JOIN member ON member.id = sender_id
                      WHERE is_broadcast AND sender_id NOT IN mine
                        AND sent_at > CASE member.kind WHEN 'human' THEN ?2 ELSE ?3 END
-                       AND NOT EXISTS (SELECT 1 FROM delivery
-                                       WHERE message_id = message.id AND member_id IN mine)
+                       AND NOT EXISTS (
+                           SELECT 1 FROM delivery WHERE member_id IN mine AND is_read IN (0, 1)
+                                                    AND message_id = message.id)
                        AND message.id > coalesce(
                                (SELECT max(message_id) FROM delivery WHERE member_id = ?1 AND late), 0)
                      ORDER BY message.id DESC LIMIT ?4)",
@@ -380,8 +395,9 @@ impl Tx<'_> {
                  SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
                      EXISTS (SELECT 1 FROM message
                              WHERE message.id = ?1 AND member.id IN (sender_id, recipient_id))
-                     OR EXISTS (SELECT 1 FROM delivery
-                                WHERE message_id = ?1 AND member_id = member.id)))",
+                     OR EXISTS (
+                         SELECT 1 FROM delivery WHERE member_id = member.id AND is_read IN (0, 1)
+                                                  AND message_id = ?1)))",
         )?;
         Ok(statement.query_row([id.0, member.0], |row| row.get(0))?)
     }
@@ -389,8 +405,8 @@ impl Tx<'_> {
     /// Each recipient's part in a message.
     pub fn standings(&self, id: MessageId) -> Result<Vec<Standing>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT name, handed_at, handed_session, read_at FROM delivery
-             JOIN member ON member.id = member_id WHERE message_id = ?1 ORDER BY member_id",
+            "SELECT name, handed_at, handed_session, read_at FROM member CROSS JOIN delivery
+             ON member_id = member.id AND is_read IN (0, 1) AND message_id = ?1 ORDER BY member.id",
         )?;
         let rows = statement.query_map([id.0], |row| {
             Ok(Standing {
@@ -434,7 +450,7 @@ mod tests {
     use super::{COUNT_UNREAD, UNREAD, UNREAD_MESSAGES};
 
     #[test]
-    fn the_unread_query_is_prepared_once_and_served_from_its_index() {
+    fn the_unread_query_is_prepared_once_and_served_by_the_key() {
         let conn = Connection::open_in_memory().unwrap();
         super::super::schema::migrate(&conn, 0).unwrap();
         for sql in [UNREAD, COUNT_UNREAD, UNREAD_MESSAGES] {
@@ -450,7 +466,8 @@ mod tests {
                 .unwrap()
                 .map(Result::unwrap)
                 .collect();
-            assert!(plan.iter().any(|step| step.contains("delivery_unread")), "{sql}: {plan:?}");
+            let by_key = "USING PRIMARY KEY (member_id=? AND is_read=?)";
+            assert!(plan.iter().any(|step| step.contains(by_key)), "{sql}: {plan:?}");
         }
     }
 }

@@ -41,14 +41,20 @@ impl Tx<'_> {
         let mut statement = self.conn.prepare_cached(concat!(
             "SELECT ",
             shown_columns!("late", "n_handed"),
-            ", handed_session, read_at FROM delivery JOIN message ON message.id = message_id
-             WHERE message_id > ?2 AND member_id = ?1 ORDER BY message_id LIMIT 1"
+            ", handed_session, is_read FROM delivery JOIN message ON message.id = message_id
+             WHERE member_id = ?1 AND is_read IN (0, 1) AND message_id = (
+                 SELECT min(next) FROM (
+                     SELECT min(message_id) AS next FROM delivery
+                     WHERE member_id = ?1 AND is_read = 0 AND message_id > ?2
+                     UNION ALL
+                     SELECT min(message_id) FROM delivery
+                     WHERE member_id = ?1 AND is_read = 1 AND message_id > ?2))"
         ))?;
         let polled = |row: &rusqlite::Row<'_>| {
             Ok(Polled {
                 message: shown(row)?,
                 handed_to: row.get::<_, Option<i64>>("handed_session")?.map(SessionId),
-                is_read: row.get::<_, Option<i64>>("read_at")?.is_some(),
+                is_read: row.get("is_read")?,
             })
         };
         Ok(statement.query_row([member.0, after.0], polled).optional()?)

@@ -22,11 +22,12 @@ const TABLE: &str = include_str!("schema/table.sql");
 const MIGRATIONS: &[(i64, &str)] = &[
     (1001, include_str!("schema/1001.sql")),
     (2000, include_str!("schema/2000.sql")),
-    (NEWEST, include_str!("schema/3000.sql")),
+    (3000, include_str!("schema/3000.sql")),
+    (NEWEST, include_str!("schema/4000.sql")),
 ];
 
 /// The version that this program makes.
-pub(super) const NEWEST: i64 = 3000;
+pub(super) const NEWEST: i64 = 4000;
 
 /// What `user_version` counts the resets in,
 const RESET: i64 = 1_000_000;
@@ -170,7 +171,7 @@ mod tests {
         }
         assert_eq!(examine(&conn).unwrap(), State::Current);
         conn.pragma_update(None, "user_version", 7_000_000 + NEWEST + 1_000).unwrap();
-        assert!(examine(&conn).unwrap_err().to_string().contains("version 4000"));
+        assert!(examine(&conn).unwrap_err().to_string().contains("version 5000"));
     }
 
     #[test]
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(examine(&conn).unwrap(), State::Current);
         conn.pragma_update(None, "user_version", NEWEST + 1_000).unwrap();
         let refused = examine(&conn).unwrap_err().to_string();
-        assert!(refused.contains("version 4000"), "{refused}");
+        assert!(refused.contains("version 5000"), "{refused}");
     }
 
     /// A table as the first version made it, brought to the version before the given one.
@@ -232,7 +233,8 @@ mod tests {
              DELETE FROM message WHERE id = 6;
              INSERT INTO message (id, sender_id, kind, audience, reply_to, thread_id, body, sent_at)
              VALUES (4, 1, 'message', 'ada', 5, 5, 'yes', 2);
-             INSERT INTO delivery (message_id, member_id, sender_id) VALUES (4, 1, 1), (5, 1, 1);
+             INSERT INTO delivery (message_id, member_id, sender_id, n_handed, handed_at, read_at)
+             VALUES (4, 1, 1, 1, 3, 4), (5, 1, 1, 0, NULL, NULL);
              INSERT INTO task (id, title, creator_id, created_at, updated_at, moved_by, moved_at)
              VALUES (3, 'one', 1, 0, 0, 'ada', 0), (9, 'two', 1, 0, 0, 'ada', 0);
              INSERT INTO task_dependency (task_id, depends_on) VALUES (9, 3);
@@ -254,7 +256,13 @@ mod tests {
             rows.map(Result::unwrap).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(text("SELECT id || body || thread_id FROM message"), "4yes5 5hello5");
-        assert_eq!(text("SELECT message_id || '' FROM delivery"), "4 5");
+        assert_eq!(text("SELECT message_id || '' FROM delivery WHERE is_read = 0"), "5");
+        assert_eq!(
+            text(
+                "SELECT message_id || n_handed || handed_at || read_at FROM delivery WHERE is_read"
+            ),
+            "4134"
+        );
         assert_eq!(text("SELECT id || title FROM task"), "3one 9two");
         assert_eq!(text("SELECT task_id || '>' || depends_on FROM task_dependency"), "9>3");
         assert_eq!(text("SELECT last_message || ' ' || last_task FROM about"), "6 9");

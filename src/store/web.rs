@@ -1,5 +1,7 @@
 //! What the board's page looks at, and the tokens with which a person enters it.
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 
 use super::{
@@ -28,7 +30,7 @@ pub struct Posted {
 }
 
 /// How many a message was for, and how many of them were handed it and have read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub n: i64,
     pub handed: i64,
@@ -40,19 +42,16 @@ macro_rules! posted {
         concat!(
             "SELECT ",
             shown_columns!("0", "0"),
-            ", thread_id, count(delivery.message_id) AS n, count(delivery.handed_at) AS handed,
-                    count(delivery.read_at) AS read
-             FROM message LEFT JOIN delivery ON delivery.message_id = message.id
-             WHERE message.id ",
+            ", thread_id FROM message WHERE id ",
             $which,
             " LIMIT ?2 + 0"
         )
     };
 }
 
-const BEFORE: &str = posted!("< ?1 GROUP BY message.id ORDER BY message.id DESC");
+const BEFORE: &str = posted!("< ?1 ORDER BY id DESC");
 
-const AFTER: &str = posted!("> ?1 GROUP BY message.id ORDER BY message.id");
+const AFTER: &str = posted!("> ?1 ORDER BY id");
 
 impl Tx<'_> {
     /// The messages right before this one, oldest first.
@@ -73,23 +72,36 @@ impl Tx<'_> {
             Ok(Posted {
                 message: shown(row)?,
                 thread: MessageId(row.get("thread_id")?),
-                standing: Counts {
-                    n: row.get("n")?,
-                    handed: row.get("handed")?,
-                    read: row.get("read")?,
-                },
+                standing: Counts::default(),
             })
         })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut posted: Vec<Posted> = rows.collect::<Result<_, _>>()?;
+        let ids = || posted.iter().map(|it| it.message.id);
+        if let (Some(first), Some(last)) = (ids().min(), ids().max()) {
+            let counts: HashMap<MessageId, Counts> =
+                self.standings_between(first, last)?.into_iter().collect();
+            for it in &mut posted {
+                it.standing = counts.get(&it.message.id).copied().unwrap_or_default();
+            }
+        }
+        Ok(posted)
     }
 
-    /// What became of the messages from this one on.
-    pub fn standings_from(&self, first: MessageId, limit: i64) -> Result<Vec<(MessageId, Counts)>> {
+    /// What became of these messages, both included; without those that were for nobody.
+    ///
+    /// Their deliveries are looked for at each member: there they lie one behind the other.
+    pub fn standings_between(
+        &self,
+        first: MessageId,
+        last: MessageId,
+    ) -> Result<Vec<(MessageId, Counts)>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT message_id, count(*), count(handed_at), count(read_at) FROM delivery
-             WHERE message_id >= ?1 GROUP BY message_id ORDER BY message_id LIMIT ?2 + 0",
+            "SELECT message_id, count(*), count(handed_at), count(read_at)
+             FROM member CROSS JOIN delivery ON member_id = member.id AND is_read IN (0, 1)
+                                            AND message_id BETWEEN ?1 AND ?2
+             GROUP BY message_id ORDER BY message_id",
         )?;
-        let rows = statement.query_map([first.0, limit], |row| {
+        let rows = statement.query_map([first.0, last.0], |row| {
             let counts = Counts { n: row.get(1)?, handed: row.get(2)?, read: row.get(3)? };
             Ok((MessageId(row.get(0)?), counts))
         })?;

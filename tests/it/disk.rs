@@ -77,18 +77,18 @@ fn filled() -> Place {
 #[test]
 fn a_table_of_a_newer_version_is_refused() {
     let place = filled();
-    place.open().pragma_update(None, "user_version", 4_000).unwrap();
-    is_refused_untouched(&place, "version 4000");
+    place.open().pragma_update(None, "user_version", 5_000).unwrap();
+    is_refused_untouched(&place, "version 5000");
 }
 
 #[test]
 fn a_table_that_became_newer_under_a_session_is_refused() {
     let place = Place::new();
     let mut ada = place.seated("ada");
-    place.open().pragma_update(None, "user_version", 4_000).unwrap();
+    place.open().pragma_update(None, "user_version", 5_000).unwrap();
     let send = json!({"recipient": "human", "content": "hello"});
     let text = failed(ada.call("send_message", send.clone()));
-    assert!(text.contains("version 4000"), "{text}");
+    assert!(text.contains("version 5000"), "{text}");
     assert_eq!(place.number("SELECT count(*) FROM message"), 0);
     // Additions are not in the way.
     place.open().pragma_update(None, "user_version", 3_999).unwrap();

@@ -365,15 +365,15 @@ fn a_table_that_is_none_is_found() {
     );
     check(
         &|it| {
-            // The index of unread mail, without its rows.
+            // The index of answers, without its rows.
             it.sql(
-                "INSERT INTO message (id, sender_id, kind, audience, thread_id, body, sent_at)
-                 VALUES (1, 1, 'message', 'human', 1, 'x', 0);
-                 INSERT INTO delivery (message_id, member_id, sender_id) VALUES (1, 1, 1);
+                "INSERT INTO message (id, sender_id, kind, audience, reply_to, thread_id, body, sent_at)
+                 VALUES (1, 1, 'message', 'human', NULL, 1, 'x', 0),
+                        (2, 1, 'message', 'human', 1, 1, 'y', 0);
                  PRAGMA writable_schema = ON;
                  UPDATE sqlite_schema SET rootpage = (
                      SELECT rootpage FROM sqlite_schema WHERE name = 'task_open')
-                 WHERE name = 'delivery_unread';",
+                 WHERE name = 'message_thread';",
             );
         },
         "the table is damaged: ",
@@ -977,12 +977,12 @@ fn a_message_is_followed() {
     assert_eq!(handed.code, 0, "{}", handed.stdout);
     assert!(handed.stdout.contains("codex-1: handed; handed to `codex-mcp-client`, pid "));
     agent.call("list_members", json!({}));
-    project.sql("UPDATE delivery SET read_at = handed_at");
+    project.sql("UPDATE delivery SET is_read = 1, read_at = handed_at");
     let read = follow(&project);
     assert_eq!(read.code, 0, "{}", read.stdout);
     assert!(read.stdout.contains("codex-1: read "), "{}", read.stdout);
 
-    project.sql("UPDATE delivery SET read_at = NULL");
+    project.sql("UPDATE delivery SET is_read = 0, read_at = NULL");
     agent.kill9();
     let output = project.says(
         &["doctor", "1"],

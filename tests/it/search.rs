@@ -140,8 +140,8 @@ fn history(n: usize, body: &str) -> (Table, InProcess) {
     )
     .unwrap();
     tx.execute(
-        "INSERT INTO delivery (message_id, member_id, sender_id, handed_at, read_at)
-         SELECT id, recipient_id, sender_id, ?1, ?1 FROM message",
+        "INSERT INTO delivery (message_id, member_id, sender_id, handed_at, is_read, read_at)
+         SELECT id, recipient_id, sender_id, ?1, 1, ?1 FROM message",
         [NOW],
     )
     .unwrap();

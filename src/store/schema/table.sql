@@ -89,9 +89,13 @@ CREATE INDEX message_thread ON message (thread_id) WHERE reply_to IS NOT NULL;
 CREATE INDEX message_broadcast ON message (id) WHERE is_broadcast;
 CREATE INDEX message_task ON message (task_id) WHERE task_id IS NOT NULL;
 
+-- One member's unread mail lies together, as the one unread query asks for it, and moves when it is
+-- read: an index would be one more page to write for each message. A member has a message once, read
+-- or not; what is found by its message alone is looked for at each member.
 CREATE TABLE delivery (
-    message_id INTEGER NOT NULL REFERENCES message (id) ON DELETE CASCADE,
     member_id INTEGER NOT NULL REFERENCES member (id),
+    is_read INTEGER NOT NULL DEFAULT 0 CHECK (is_read = (read_at IS NOT NULL)),
+    message_id INTEGER NOT NULL REFERENCES message (id),
     sender_id INTEGER NOT NULL,
     -- Sent before the member sat down.
     late INTEGER NOT NULL DEFAULT 0,
@@ -99,11 +103,8 @@ CREATE TABLE delivery (
     handed_session INTEGER,
     n_handed INTEGER NOT NULL DEFAULT 0,
     read_at INTEGER,
-    PRIMARY KEY (message_id, member_id)
+    PRIMARY KEY (member_id, is_read, message_id)
 ) STRICT, WITHOUT ROWID;
--- Covers the one unread query, so that a count never touches the rows themselves.
-CREATE INDEX delivery_unread ON delivery (member_id, message_id, handed_session, sender_id)
-    WHERE read_at IS NULL;
 
 -- The append-only log: every change of state, written in the transaction of the change. That a
 -- message was sent, or a task created, is no row here: their own rows tell it.

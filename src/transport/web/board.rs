@@ -164,7 +164,8 @@ pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> R
     }
     if before.counts.is_empty() || log.iter().any(|line| line.kind.starts_with("message.")) {
         let newest = MessageId((since.message - MESSAGES).max(0));
-        let counts = cx.tx.standings_from(newest, MESSAGES + LOG_LINES)?;
+        let last = MessageId(newest.0 + MESSAGES + LOG_LINES);
+        let counts = cx.tx.standings_between(newest, last)?;
         let moved: Vec<Value> = counts
             .iter()
             .filter(|it| !before.counts.contains(it))
