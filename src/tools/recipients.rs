@@ -158,8 +158,7 @@ impl Cx<'_> {
     }
 
     fn check_shown(what: &str, text: &str) -> Result<()> {
-        let shown = sanitize::fence(text).len();
-        if shown > limits::BODY_SHOWN_BYTES {
+        if let Some(shown) = sanitize::fenced_over(text, limits::BODY_SHOWN_BYTES) {
             return Err(Error::invalid(format!(
                 "{what} has {shown} bytes as it is shown, with every line behind `| ` and \
                  control characters escaped; at most {} are allowed",

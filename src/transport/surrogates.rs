@@ -11,7 +11,7 @@ const ESCAPE: usize = 6;
 pub(super) fn mend(text: &[u8]) -> Cow<'_, [u8]> {
     let mut mended = Cow::Borrowed(text);
     let mut at = 0;
-    while let Some(next) = text.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'\\')) {
+    while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
         at += next;
         let escape = text.get(at..).unwrap_or_default();
         at += match (unit(escape), unit(escape.get(ESCAPE..).unwrap_or_default())) {

@@ -53,6 +53,21 @@ pub fn fence(body: &str) -> String {
     shown
 }
 
+/// No byte of a text becomes more than so many behind its fence, beside [`FENCE_BYTES`]: a control
+/// character, or a backslash before one, is `\u{1b}`.
+const BYTES_PER_BYTE: usize = 6;
+
+/// What the first line begins with.
+const FENCE_BYTES: usize = 2;
+
+/// How many bytes a text has behind its fence, where that is over `limit`.
+pub fn fenced_over(text: &str, limit: usize) -> Option<usize> {
+    if FENCE_BYTES + text.len() * BYTES_PER_BYTE <= limit {
+        return None;
+    }
+    Some(fence(text).len()).filter(|shown| *shown > limit)
+}
+
 /// A text behind its fence, as far as there is room for; and how many bytes of it that leaves out. It
 /// is cut behind a line, where one ends late enough, else between two characters.
 pub fn fence_within(text: &str, room: usize) -> (String, usize) {
@@ -182,7 +197,7 @@ pub fn unfence(shown: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{fence, fence_cut, field, unfence};
+    use super::{BYTES_PER_BYTE, FENCE_BYTES, fence, fence_cut, fenced_over, field, unfence};
 
     #[test]
     fn bodies_stand_behind_a_fence() {
@@ -231,6 +246,11 @@ mod tests {
             let shown = fence(&body);
             prop_assert!(shown.split('\n').all(|line| line.starts_with("| ")));
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert!(shown.len() <= FENCE_BYTES + body.len() * BYTES_PER_BYTE);
+            for limit in [shown.len() - 1, shown.len()] {
+                let over = (shown.len() > limit).then_some(shown.len());
+                prop_assert_eq!(fenced_over(&body, limit), over);
+            }
             prop_assert_eq!(unfence(&shown), body);
         }
 
