@@ -6,6 +6,7 @@
 //! another meaning.
 
 use std::{
+    cell::RefCell,
     fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -22,7 +23,7 @@ use tokio::sync::oneshot;
 use crate::{
     domain::name::MemberName,
     error::{Error, Result},
-    platform::{self, FileId, Folder},
+    platform::{self, FileId, Folder, Seen, Stamp},
 };
 
 /// A claim is tried for so long when only lookers are in its way, who hold a lock for microseconds.
@@ -35,8 +36,9 @@ pub struct Seats {
     folder: PathBuf,
     /// `write.lock`, kept open: a writer comes along with every call.
     write_file: Option<Arc<LockFile>>,
-    /// The lock of the turn that is being used, and with it the folder that is there now.
-    in_turn: Option<Arc<LockFile>>,
+    in_turn: Option<InTurn>,
+    /// The seat that was last looked at: mostly it is the next one, too.
+    last_look: RefCell<Option<Look>>,
     waiter: Option<Waiter>,
 }
 
@@ -46,6 +48,22 @@ pub struct Seats {
 struct Waiter {
     requests: mpsc::Sender<oneshot::Sender<Result<WriteTurn>>>,
     is_waiting: Arc<AtomicBool>,
+}
+
+/// The turn that is being used, and with its lock the folder that is there now.
+#[derive(Debug)]
+struct InTurn {
+    lock: Arc<LockFile>,
+    stamp: Option<Stamp>,
+}
+
+/// A file that was opened to look at its lock.
+#[derive(Debug)]
+struct Look {
+    name: String,
+    file: File,
+    /// That the name is the file's.
+    named: Seen,
 }
 
 /// An open lock file, and which one it was when it was opened.
@@ -63,6 +81,8 @@ struct LockFile {
 pub struct Seat {
     name: MemberName,
     lock: LockFile,
+    /// That the path is the lock's.
+    named: Seen,
 }
 
 /// The right to write to the table, given back when it is dropped.
@@ -73,7 +93,13 @@ pub struct WriteTurn {
 
 impl Seats {
     pub fn new(folder: PathBuf) -> Seats {
-        Seats { folder, write_file: None, in_turn: None, waiter: None }
+        Seats {
+            folder,
+            write_file: None,
+            in_turn: None,
+            last_look: RefCell::default(),
+            waiter: None,
+        }
     }
 
     /// Takes the seat of `name`; `None` where a session sits there.
@@ -88,7 +114,7 @@ impl Seats {
         for _ in 0..CLAIM_TRIES {
             let lock = LockFile::open(path)?;
             if try_lock(&lock.file, path)? {
-                let seat = Seat { name: name.clone(), lock };
+                let seat = Seat { name: name.clone(), lock, named: Seen::default() };
                 if seat.is_current() {
                     return Ok(Some(seat));
                 }
@@ -117,16 +143,40 @@ impl Seats {
     /// never see each other.
     pub fn is_held(&self, name: &MemberName) -> bool {
         let path = self.lock_path(name);
-        let opened = match self.open_folder() {
-            Some(folder) => folder.open_to_look(&lock_name(name)),
-            None => platform::open_to_read(&path),
+        let held = |file: &File| matches!(is_free(file, &path), Ok(false));
+        let looked = match self.open_folder() {
+            Some(folder) => self.look(folder, lock_name(name), held),
+            None => platform::open_to_read(&path).map(|file| held(&file)),
         };
-        match opened {
-            Ok(file) => matches!(is_free(&file, &path), Ok(false)),
-            // Whoever cannot look, such as a process with too many files open, takes nothing from
-            // somebody who may sit there.
-            Err(err) => err.kind() != io::ErrorKind::NotFound,
-        }
+        // Whoever cannot look, such as a process with too many files open, takes nothing from
+        // somebody who may sit there.
+        looked.unwrap_or_else(|err| err.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// Looks at a file in the folder, which stays open for the next look.
+    fn look(
+        &self,
+        folder: &Folder,
+        name: String,
+        held: impl FnOnce(&File) -> bool,
+    ) -> io::Result<bool> {
+        let stamp = self.in_turn.as_ref().and_then(|turn| turn.stamp);
+        let mut last = self.last_look.borrow_mut();
+        let look = match last.take().filter(|look| look.name == name) {
+            Some(mut look) => {
+                let mut opened = Ok(());
+                look.named.still(stamp, || {
+                    opened = folder.open_to_look(&look.name).map(|file| look.file = file);
+                    opened.is_ok()
+                });
+                opened?;
+                look
+            }
+            None => Look { file: folder.open_to_look(&name)?, name, named: Seen::default() },
+        };
+        let is_held = held(&look.file);
+        *last = stamp.map(|_| look);
+        Ok(is_held)
     }
 
     /// The names on whose seats sessions sit, in small letters; nobody where there is no folder.
@@ -178,11 +228,21 @@ impl Seats {
 
     /// What follows is done in this turn, which [`WriteTurn::is_current`]; or in none any more.
     pub fn use_turn(&mut self, turn: Option<&WriteTurn>) {
-        self.in_turn = turn.map(|turn| Arc::clone(&turn.lock));
+        self.in_turn = turn.map(|turn| {
+            let lock = Arc::clone(&turn.lock);
+            InTurn { stamp: lock.folder.as_ref().and_then(Folder::stamp), lock }
+        });
+    }
+
+    /// Whether the path still names the file whose lock the seat is. Somebody may have deleted the
+    /// folder, and then another session can sit on a seat of the same name.
+    pub fn has(&self, seat: &Seat) -> bool {
+        let stamp = self.in_turn.as_ref().and_then(|turn| turn.stamp);
+        seat.named.still(stamp, || seat.is_current())
     }
 
     fn open_folder(&self) -> Option<&Folder> {
-        self.in_turn.as_ref()?.folder.as_ref()
+        self.in_turn.as_ref()?.lock.folder.as_ref()
     }
 
     /// Whether somebody has the turn to write. The look makes no file.
@@ -243,8 +303,7 @@ impl Seat {
         &self.name
     }
 
-    /// Whether the path still names the file whose lock we hold. Somebody may have deleted the
-    /// folder, and then another session can sit on a seat of the same name.
+    /// Whether the path still names the file whose lock we hold; see [`Seats::has`], which is faster.
     pub fn is_current(&self) -> bool {
         self.lock.is_current()
     }
@@ -364,6 +423,8 @@ fn locked(tried: io::Result<()>, path: &Path) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Seats, is_free};
     use crate::{domain::name::MemberName, platform};
 
@@ -418,6 +479,36 @@ mod tests {
         assert!(!seat.is_current());
         assert!(seats.claim(&name("ada")).unwrap().is_some(), "a newcomer sits down at once");
         assert!(!seat.is_current());
+    }
+
+    /// In a turn a seat's file stays open for the next look, and a name that has been seen for a while
+    /// is not looked for: not where somebody has touched it.
+    #[test]
+    fn looks_in_a_turn_see_what_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seats = Seats::new(folder.path().to_owned());
+        let mine = seats.claim(&name("ada")).unwrap().unwrap();
+        let others = Seats::new(folder.path().to_owned());
+        let bob = others.claim(&name("bob")).unwrap();
+        let turn = seats.try_turn().unwrap().unwrap();
+        let mut look = |held: bool, current: bool| {
+            for _ in 0..3 {
+                seats.use_turn(Some(&turn));
+                assert_eq!((seats.is_held(&name("bob")), seats.has(&mine)), (held, current));
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        };
+        look(true, true);
+        drop(bob);
+        look(false, true);
+        let path = folder.path().join("seat-bob.lock");
+        std::fs::rename(&path, folder.path().join("old")).unwrap();
+        let _bob = others.claim(&name("bob")).unwrap().unwrap();
+        look(true, true);
+        std::fs::remove_file(path).unwrap();
+        look(false, true);
+        std::fs::rename(folder.path().join("seat-ada.lock"), folder.path().join("old")).unwrap();
+        look(false, false);
     }
 
     #[test]

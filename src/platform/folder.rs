@@ -1,15 +1,63 @@
-//! Files in a folder that is open.
+//! Files in a folder that is open, and whether their names are still theirs.
 
-use std::{fs::File, io, path::Path};
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use super::FileId;
+
+/// Two changes of a folder within this time may bear the same time: a kernel's clock for files ticks
+/// every 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A time of change that is a multiple of this is of a file system that knows no finer ones: `FAT`
+/// counts in 2 s, `exFAT` in 10 ms.
+const COARSE: i64 = 10_000_000;
+
+/// When a name in a folder was last given, taken or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    folder: FileId,
+    /// In seconds and nanoseconds. It cannot be set, as the time of modification can.
+    changed: (i64, i64),
+}
+
+/// What was seen of a name. It holds as long as no name in its folder changes, which is told at a
+/// third of what a look at the name costs.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<Option<(Stamp, Instant, bool)>>);
+
+impl Seen {
+    /// Whether what `look` looks for is still so. `stamp` is the folder's, taken just before; without
+    /// one, `look` looks each time.
+    pub fn still(&self, stamp: Option<Stamp>, look: impl FnOnce() -> bool) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = seen.take().filter(|(at, ..)| Some(*at) == stamp);
+        if let Some((_, _, true)) = before {
+            *seen = before;
+            return true;
+        }
+        let is_so = look();
+        if let (true, Some(stamp)) = (is_so, stamp) {
+            // A change right behind the one of the stamp may bear the same time: what counts is a
+            // look that is later than that.
+            let since = before.map_or_else(Instant::now, |(_, since, _)| since);
+            *seen = Some((stamp, since, since.elapsed() >= TICK));
+        }
+        is_so
+    }
+}
 
 /// A folder that is open: what is in it is found without a walk along its path, which costs as much
 /// as the rest of opening a file.
 #[derive(Debug)]
 pub struct Folder {
     #[cfg(unix)]
-    folder: std::os::fd::OwnedFd,
+    folder: File,
     #[cfg(not(unix))]
     folder: std::path::PathBuf,
 }
@@ -19,7 +67,22 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         use rustix::fs::{Mode, OFlags, open};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Folder { folder: open(path, flags, Mode::empty())? })
+        Ok(Folder { folder: open(path, flags, Mode::empty())?.into() })
+    }
+
+    /// The folder that is at the path, and not one that was replaced meanwhile.
+    pub fn open_there(path: &Path) -> Option<Folder> {
+        let folder = Folder::open(path).ok()?;
+        let id = folder.stamp()?.folder;
+        matches!(super::file_id(path), Ok(Some(it)) if it == id).then_some(folder)
+    }
+
+    /// `None` where it would not tell two changes apart.
+    pub fn stamp(&self) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = self.folder.metadata().ok()?;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        (changed.1 % COARSE != 0).then_some(Stamp { folder: super::id_of(&meta), changed })
     }
 
     /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
@@ -55,6 +118,16 @@ impl Folder {
         Ok(Folder { folder: path.to_owned() })
     }
 
+    pub fn open_there(path: &Path) -> Option<Folder> {
+        Folder::open(path).ok()
+    }
+
+    /// `None`: when a folder was changed, std tells nobody here.
+    #[expect(clippy::unused_self, reason = "as on unix")]
+    pub fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
     /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
     pub fn file_id(&self, name: &str) -> io::Result<Option<FileId>> {
         super::file_id(&self.folder.join(name))
@@ -68,5 +141,63 @@ impl Folder {
     /// Opens a file of ours that is there, to write into it.
     pub fn open_to_write(&self, name: &str) -> io::Result<File> {
         super::open_to_write(&self.folder.join(name))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{cell::Cell, fs, thread};
+
+    use super::{Folder, Seen, TICK};
+
+    #[test]
+    fn what_was_seen_holds_until_a_name_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let write = |name: &str| drop(fs::File::create(path(name)).unwrap());
+        write("a");
+        let folder = Folder::open_there(dir.path()).unwrap();
+        let (seen, n_looks) = (Seen::default(), Cell::new(0));
+        // How often it was looked for in so many calls, and whether it was there.
+        let look = || {
+            n_looks.set(0);
+            let there = [(); 4].map(|()| {
+                let stamp = folder.stamp();
+                let is_there = seen.still(stamp, || {
+                    n_looks.set(n_looks.get() + 1);
+                    path("a").exists()
+                });
+                thread::sleep(2 * TICK);
+                is_there
+            });
+            (n_looks.get(), there)
+        };
+        assert_eq!(look(), (2, [true; 4]), "once at first, and once when the tick is over");
+        assert_eq!(look(), (0, [true; 4]));
+        write("b");
+        assert_eq!(look(), (2, [true; 4]));
+        fs::rename(path("b"), path("a")).unwrap();
+        assert_eq!(look(), (2, [true; 4]));
+        fs::remove_file(path("a")).unwrap();
+        assert_eq!(look(), (4, [false; 4]), "what is not there is looked for each time");
+        write("a");
+        assert_eq!(look(), (2, [true; 4]));
+        // No call came in the meantime.
+        fs::rename(path("a"), path("c")).unwrap();
+        fs::rename(path("c"), path("a")).unwrap();
+        assert_eq!(look(), (2, [true; 4]));
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_another_has_another_stamp() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("it");
+        fs::create_dir(&path).unwrap();
+        let first = Folder::open_there(&path).unwrap();
+        fs::rename(&path, dir.path().join("moved")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let second = Folder::open_there(&path).unwrap();
+        assert_ne!(first.stamp(), second.stamp());
+        assert_eq!(second.stamp(), second.stamp());
     }
 }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::folder::Folder;
+pub use self::folder::{Folder, Seen, Stamp};
 #[cfg(unix)]
 pub use self::process::is_socket;
 pub use self::process::{

@@ -14,11 +14,13 @@ use crate::support::{
 enum How {
     TableDeleted,
     FolderDeleted,
+    FolderMoved,
     Renamed,
     Reset,
 }
 
-const ALL: [How; 4] = [How::TableDeleted, How::FolderDeleted, How::Renamed, How::Reset];
+const ALL: [How; 5] =
+    [How::TableDeleted, How::FolderDeleted, How::FolderMoved, How::Renamed, How::Reset];
 
 impl How {
     fn happen(self, place: &Place) {
@@ -28,6 +30,9 @@ impl How {
             How::FolderDeleted => eventually("deleted", || {
                 fs::remove_dir_all(place.comms()).is_ok() || !place.comms().exists()
             }),
+            How::FolderMoved => {
+                fs::rename(place.comms(), place.comms().with_file_name("moved")).unwrap();
+            }
             How::Renamed => {
                 let other = Place::new();
                 for name in ["ada", "carol"] {
@@ -47,6 +52,11 @@ impl How {
         }
     }
 
+    /// The locks of seats are gone with the folder.
+    fn frees_seats(self) -> bool {
+        matches!(self, How::FolderDeleted | How::FolderMoved)
+    }
+
     /// Messages that wait for ada and carol in the new table.
     fn n_waiting(self) -> usize {
         usize::from(self == How::Renamed)
@@ -60,6 +70,16 @@ fn two_sessions(place: &Place) -> (Agent, Agent) {
     ok(ada.call("send_message", to_bob));
     ok(bob.call("send_message", json!({"recipient": "ada", "content": "old"})));
     (ada, bob)
+}
+
+/// What a session has seen of its files for a while, it does not look for again at each call.
+fn go_on_for_a_while(agents: [&mut Agent; 2]) {
+    let [ada, bob] = agents;
+    for _ in 0..3 {
+        thread::sleep(Duration::from_millis(60));
+        ok(ada.call("send_message", json!({"recipient": "bob", "content": "old"})));
+        ok(bob.call("send_message", json!({"recipient": "ada", "content": "old"})));
+    }
 }
 
 fn newcomer_works(place: &Place, how: How) -> Agent {
@@ -97,9 +117,12 @@ fn without_sessions_a_newcomer_finds_the_new_table() {
 
 #[test]
 fn sessions_go_on_at_the_new_table_and_are_told() {
-    for how in ALL {
+    for (how, is_young) in ALL.into_iter().flat_map(|how| [(how, true), (how, false)]) {
         let place = Place::new();
         let (mut ada, mut bob) = two_sessions(&place);
+        if !is_young {
+            go_on_for_a_while([&mut ada, &mut bob]);
+        }
         how.happen(&place);
         let text = ok(ada.call("get_messages", json!({})));
         assert!(text.contains(how.notice()), "{how:?}: {text}");
@@ -124,7 +147,8 @@ fn sessions_go_on_at_the_new_table_and_are_told() {
 fn no_seat_is_held_twice() {
     for how in ALL {
         let place = Place::new();
-        let (mut ada, _bob) = two_sessions(&place);
+        let (mut ada, mut bob) = two_sessions(&place);
+        go_on_for_a_while([&mut ada, &mut bob]);
         how.happen(&place);
         let mut other = place.started(&["--name", "ada"], &[]);
         let newcomer = name_in(&ok(other.call("register", json!({}))));
@@ -133,9 +157,9 @@ fn no_seat_is_held_twice() {
         let old = old.split(' ').next().unwrap().to_owned();
         assert_ne!(newcomer, old, "{how:?}: {text}");
         // The lock of a deleted folder is worth nothing; all others are.
-        let expected = if how == How::FolderDeleted { ("ada", "ada-2") } else { ("ada-2", "ada") };
+        let expected = if how.frees_seats() { ("ada", "ada-2") } else { ("ada-2", "ada") };
         assert_eq!((newcomer.as_str(), old.as_str()), expected, "{how:?}: {text}");
-        if how == How::FolderDeleted {
+        if how.frees_seats() {
             assert!(text.contains("somebody else sits on the seat of `ada` now"), "{text}");
         }
         place.assert_sound();
@@ -209,6 +233,7 @@ fn a_folder_that_is_deleted_all_the_time_breaks_nothing() {
 fn a_log_that_is_deleted_alone_leaves_no_session_behind() {
     let place = Place::new();
     let (mut ada, mut bob) = two_sessions(&place);
+    go_on_for_a_while([&mut ada, &mut bob]);
     for suffix in ["-wal", "-shm"] {
         fs::remove_file(place.comms().join(format!("comms.db{suffix}"))).unwrap();
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    super::{Cx, Effects, Me, lapse, log, sit::Seated},
+    super::{Cx, Effects, Me, lapse, log},
     Asked, Desk, Who, opened,
 };
 use crate::{
@@ -30,8 +30,8 @@ impl Desk {
     /// open, so that the next call finds it anew.
     pub fn pulse(&self) -> Option<Pulse> {
         let shared = opened(&self.store);
-        let store = shared.as_ref().filter(|store| store.is_current())?;
-        let sits = self.seated.as_ref().is_none_or(Seated::is_current);
+        let store = shared.as_ref().filter(|store| store.is_current(false))?;
+        let sits = self.seated.as_ref().is_none_or(|it| it.is_current(&self.seats));
         sits.then(|| store.pulse().ok()).flatten()
     }
 
@@ -93,7 +93,7 @@ impl Desk {
         }
         let now = self.now();
         let mut shared = opened(&self.store);
-        let Some(store) = shared.as_mut().filter(|store| store.is_current()) else {
+        let Some(store) = shared.as_mut().filter(|store| store.is_current(true)) else {
             return Ok(());
         };
         let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);

@@ -328,7 +328,7 @@ impl Desk {
     /// Opens the table, or opens it anew where the file was replaced.
     fn open(&mut self, turn: Option<&WriteTurn>, now: Time) -> Result<()> {
         let mut shared = opened(&self.store);
-        if shared.as_ref().is_some_and(Store::is_current) {
+        if shared.as_ref().is_some_and(|store| store.is_current(turn.is_some())) {
             return Ok(());
         }
         *shared = None;
@@ -366,8 +366,9 @@ impl Desk {
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let is_settled = |seated: &Seated| job.is_none() || !seated.has_to_settle(sitting.who);
-            let before =
-                seated.as_ref().filter(|seated| seated.is_good(epoch) && is_settled(seated));
+            let before = seated
+                .as_ref()
+                .filter(|seated| seated.is_good(epoch, sitting.seats) && is_settled(seated));
             let (seated, new_seat) = match before {
                 Some(seated) => (seated.clone(), false),
                 None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),

@@ -45,13 +45,13 @@ pub(super) struct Seated {
 
 impl Seated {
     /// The lock still counts: nobody replaced the folder.
-    pub(super) fn is_current(&self) -> bool {
-        self.seat.as_ref().is_none_or(|seat| seat.is_current())
+    pub(super) fn is_current(&self, seats: &Seats) -> bool {
+        self.seat.as_ref().is_none_or(|seat| seats.has(seat))
     }
 
     /// Nothing has happened that asks to sit down anew.
-    pub(super) fn is_good(&self, epoch: i64) -> bool {
-        self.epoch == epoch && !self.key_is_new && self.is_current()
+    pub(super) fn is_good(&self, epoch: i64, seats: &Seats) -> bool {
+        self.epoch == epoch && !self.key_is_new && self.is_current(seats)
     }
 
     /// The first call is there, and with it the key: whose seat this was is to be settled.
@@ -105,7 +105,7 @@ impl Sitting<'_> {
                 }
                 let place = Place { sitting: self, tx, agent, wish: wish.as_ref(), epoch, now };
                 match before {
-                    Some(before) if before.epoch != epoch || !before.is_current() => {
+                    Some(before) if before.epoch != epoch || !before.is_current(self.seats) => {
                         place.sit_again(before)
                     }
                     Some(before) => place.follow_key(before),

@@ -80,7 +80,7 @@ impl Place<'_> {
     /// A member over the network sits on the seat that its token or address names, or nowhere.
     pub(super) fn sit_on(&self, name: &MemberName, before: Option<&Seated>) -> Result<Seated> {
         if let Some(before) = before
-            && before.seat.as_ref().is_some_and(|seat| seat.is_current())
+            && before.seat.as_ref().is_some_and(|seat| self.sitting.seats.has(seat))
         {
             return self.sit_again(before);
         }
@@ -121,7 +121,7 @@ impl Place<'_> {
             _ => "the table's folder was replaced".to_owned(),
         };
         if let Some(seat) = &before.seat
-            && seat.is_current()
+            && self.sitting.seats.has(seat)
         {
             let mut seated = self.enter(&before.name, true)?;
             seated.seat = Some(Arc::clone(seat));
