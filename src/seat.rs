@@ -36,7 +36,8 @@ pub struct Seats {
     folder: PathBuf,
     /// `write.lock`, kept open: a writer comes along with every call.
     write_file: Option<Arc<LockFile>>,
-    in_turn: Option<InTurn>,
+    /// Where the turn is that is being used.
+    in_turn: Option<Here>,
     /// The seat that was last looked at: mostly it is the next one, too.
     last_look: RefCell<Option<Look>>,
     waiter: Option<Waiter>,
@@ -48,13 +49,6 @@ pub struct Seats {
 struct Waiter {
     requests: mpsc::Sender<oneshot::Sender<Result<WriteTurn>>>,
     is_waiting: Arc<AtomicBool>,
-}
-
-/// The turn that is being used, and with its lock the folder that is there now.
-#[derive(Debug)]
-struct InTurn {
-    lock: Arc<LockFile>,
-    stamp: Option<Stamp>,
 }
 
 /// A file that was opened to look at its lock.
@@ -72,6 +66,8 @@ struct LockFile {
     path: PathBuf,
     file: File,
     id: FileId,
+    /// That the path is the file's.
+    named: Seen,
     /// The folder that it lies in, for `write.lock` alone.
     folder: Option<Folder>,
 }
@@ -81,14 +77,19 @@ struct LockFile {
 pub struct Seat {
     name: MemberName,
     lock: LockFile,
-    /// That the path is the lock's.
-    named: Seen,
 }
 
 /// The right to write to the table, given back when it is dropped.
 #[derive(Debug)]
 pub struct WriteTurn {
+    here: Here,
+}
+
+/// The lock of a turn, and the stamp of its folder when the turn came.
+#[derive(Debug, Clone)]
+struct Here {
     lock: Arc<LockFile>,
+    stamp: Option<Stamp>,
 }
 
 impl Seats {
@@ -114,7 +115,7 @@ impl Seats {
         for _ in 0..CLAIM_TRIES {
             let lock = LockFile::open(path)?;
             if try_lock(&lock.file, path)? {
-                let seat = Seat { name: name.clone(), lock, named: Seen::default() };
+                let seat = Seat { name: name.clone(), lock };
                 if seat.is_current() {
                     return Ok(Some(seat));
                 }
@@ -160,7 +161,7 @@ impl Seats {
         name: String,
         held: impl FnOnce(&File) -> bool,
     ) -> io::Result<bool> {
-        let stamp = self.in_turn.as_ref().and_then(|turn| turn.stamp);
+        let stamp = self.stamp();
         let mut last = self.last_look.borrow_mut();
         let look = match last.take().filter(|look| look.name == name) {
             Some(mut look) => {
@@ -223,26 +224,28 @@ impl Seats {
             let lock = LockFile::open_in(&self.folder)?;
             Arc::clone(self.write_file.insert(Arc::new(lock)))
         };
-        Ok(try_lock(&lock.file, &lock.path)?.then_some(WriteTurn { lock }))
+        Ok(try_lock(&lock.file, &lock.path)?.then(|| WriteTurn::of(lock)))
     }
 
     /// What follows is done in this turn, which [`WriteTurn::is_current`]; or in none any more.
     pub fn use_turn(&mut self, turn: Option<&WriteTurn>) {
-        self.in_turn = turn.map(|turn| {
-            let lock = Arc::clone(&turn.lock);
-            InTurn { stamp: lock.folder.as_ref().and_then(Folder::stamp), lock }
-        });
+        self.in_turn = turn.map(|turn| turn.here.clone());
     }
 
     /// Whether the path still names the file whose lock the seat is. Somebody may have deleted the
     /// folder, and then another session can sit on a seat of the same name.
     pub fn has(&self, seat: &Seat) -> bool {
-        let stamp = self.in_turn.as_ref().and_then(|turn| turn.stamp);
-        seat.named.still(stamp, || seat.is_current())
+        seat.lock.is_current(self.stamp())
     }
 
     fn open_folder(&self) -> Option<&Folder> {
-        self.in_turn.as_ref()?.lock.folder.as_ref()
+        let Here { lock, stamp } = self.in_turn.as_ref()?;
+        lock.folder.as_ref().filter(|folder| stamp.is_none_or(|stamp| folder.is_of(stamp)))
+    }
+
+    /// Of the folder that is there, in a turn.
+    fn stamp(&self) -> Option<Stamp> {
+        self.in_turn.as_ref()?.stamp
     }
 
     /// Whether somebody has the turn to write. The look makes no file.
@@ -305,14 +308,18 @@ impl Seat {
 
     /// Whether the path still names the file whose lock we hold; see [`Seats::has`], which is faster.
     pub fn is_current(&self) -> bool {
-        self.lock.is_current()
+        self.lock.is_current(None)
     }
 }
 
 impl WriteTurn {
-    /// Whether it is still the turn at the table that is there now.
+    fn of(lock: Arc<LockFile>) -> WriteTurn {
+        WriteTurn { here: Here { stamp: lock.stamp(), lock } }
+    }
+
+    /// Whether it is the turn at the table that was there when it came.
     pub fn is_current(&self) -> bool {
-        self.lock.is_current()
+        self.here.lock.is_current(self.here.stamp)
     }
 }
 
@@ -337,21 +344,21 @@ impl Waiter {
 }
 
 fn stand_in_line(folder: &Path, kept: &mut Option<Arc<LockFile>>) -> Result<WriteTurn> {
-    let lock = match kept.take().filter(|lock| lock.is_current()) {
+    let lock = match kept.take().filter(|lock| lock.is_current(lock.stamp())) {
         Some(lock) => lock,
         None => Arc::new(LockFile::open_in(folder)?),
     };
     let locked = fs2::FileExt::lock_exclusive(&lock.file);
     locked.map_err(|err| Error::io("lock", &lock.path, err))?;
     *kept = Some(Arc::clone(&lock));
-    Ok(WriteTurn { lock })
+    Ok(WriteTurn::of(lock))
 }
 
 impl LockFile {
     fn open(path: &Path) -> Result<LockFile> {
         let file = platform::open_private(path).map_err(|err| unwritable(path, err))?;
         let id = platform::open_file_id(&file).map_err(|err| Error::io("look at", path, err))?;
-        Ok(LockFile { path: path.to_owned(), file, id, folder: None })
+        Ok(LockFile { path: path.to_owned(), file, id, named: Seen::default(), folder: None })
     }
 
     /// `write.lock`, with the folder that it lies in.
@@ -363,8 +370,14 @@ impl LockFile {
         Ok(LockFile { folder, ..lock })
     }
 
-    fn is_current(&self) -> bool {
-        matches!(platform::file_id(&self.path), Ok(Some(id)) if id == self.id)
+    fn stamp(&self) -> Option<Stamp> {
+        self.path.parent().and_then(Stamp::of)
+    }
+
+    /// Whether the path still names the file. `stamp` is that of its folder, taken just before.
+    fn is_current(&self, stamp: Option<Stamp>) -> bool {
+        let look = || matches!(platform::file_id(&self.path), Ok(Some(id)) if id == self.id);
+        self.named.still(stamp, look)
     }
 }
 
@@ -378,7 +391,7 @@ impl Drop for Seat {
 
 impl Drop for WriteTurn {
     fn drop(&mut self) {
-        if let Err(err) = fs2::FileExt::unlock(&self.lock.file) {
+        if let Err(err) = fs2::FileExt::unlock(&self.here.lock.file) {
             tracing::warn!("cannot free the write lock: {err}");
         }
     }
@@ -490,9 +503,10 @@ mod tests {
         let mine = seats.claim(&name("ada")).unwrap().unwrap();
         let others = Seats::new(folder.path().to_owned());
         let bob = others.claim(&name("bob")).unwrap();
-        let turn = seats.try_turn().unwrap().unwrap();
         let mut look = |held: bool, current: bool| {
             for _ in 0..3 {
+                let turn = seats.try_turn().unwrap().unwrap();
+                assert!(turn.is_current());
                 seats.use_turn(Some(&turn));
                 assert_eq!((seats.is_held(&name("bob")), seats.has(&mine)), (held, current));
                 std::thread::sleep(Duration::from_millis(100));

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// counts in 2 s, `exFAT` in 10 ms.
 const COARSE: i64 = 10_000_000;
 
-/// When a name in a folder was last given, taken or changed.
+/// Which folder a path names, and when a name in it was last given, taken or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     folder: FileId,
@@ -26,8 +26,25 @@ pub struct Stamp {
     changed: (i64, i64),
 }
 
-/// What was seen of a name. It holds as long as no name in its folder changes, which is told at a
-/// third of what a look at the name costs.
+impl Stamp {
+    /// `None` where the path names nothing, or where a time would not tell two changes apart.
+    #[cfg(unix)]
+    pub fn of(path: &Path) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = path.metadata().ok()?;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        (changed.1 % COARSE != 0).then_some(Stamp { folder: super::id_of(&meta), changed })
+    }
+
+    /// `None`: when a folder was changed, std tells nobody here.
+    #[cfg(not(unix))]
+    pub fn of(_path: &Path) -> Option<Stamp> {
+        None
+    }
+}
+
+/// What was seen of a name. It holds as long as the path of its folder names the same one, and no name
+/// in it changes: one look at the folder serves for all names in it.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<Option<(Stamp, Instant, bool)>>);
 
@@ -41,13 +58,12 @@ impl Seen {
             *seen = before;
             return true;
         }
+        // A change right behind the one of the stamp may bear the same time: what counts is a look
+        // that is later than that.
+        let now = Instant::now();
+        let since = before.map_or(now, |(_, since, _)| since);
         let is_so = look();
-        if let (true, Some(stamp)) = (is_so, stamp) {
-            // A change right behind the one of the stamp may bear the same time: what counts is a
-            // look that is later than that.
-            let since = before.map_or_else(Instant::now, |(_, since, _)| since);
-            *seen = Some((stamp, since, since.elapsed() >= TICK));
-        }
+        *seen = stamp.filter(|_| is_so).map(|stamp| (stamp, since, now - since >= TICK));
         is_so
     }
 }
@@ -57,7 +73,9 @@ impl Seen {
 #[derive(Debug)]
 pub struct Folder {
     #[cfg(unix)]
-    folder: File,
+    folder: std::os::fd::OwnedFd,
+    #[cfg(unix)]
+    id: FileId,
     #[cfg(not(unix))]
     folder: std::path::PathBuf,
 }
@@ -67,22 +85,13 @@ impl Folder {
     pub fn open(path: &Path) -> io::Result<Folder> {
         use rustix::fs::{Mode, OFlags, open};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Folder { folder: open(path, flags, Mode::empty())?.into() })
+        let folder = File::from(open(path, flags, Mode::empty())?);
+        Ok(Folder { id: super::open_file_id(&folder)?, folder: folder.into() })
     }
 
-    /// The folder that is at the path, and not one that was replaced meanwhile.
-    pub fn open_there(path: &Path) -> Option<Folder> {
-        let folder = Folder::open(path).ok()?;
-        let id = folder.stamp()?.folder;
-        matches!(super::file_id(path), Ok(Some(it)) if it == id).then_some(folder)
-    }
-
-    /// `None` where it would not tell two changes apart.
-    pub fn stamp(&self) -> Option<Stamp> {
-        use std::os::unix::fs::MetadataExt as _;
-        let meta = self.folder.metadata().ok()?;
-        let changed = (meta.ctime(), meta.ctime_nsec());
-        (changed.1 % COARSE != 0).then_some(Stamp { folder: super::id_of(&meta), changed })
+    /// Whether it is the folder of the stamp.
+    pub fn is_of(&self, stamp: Stamp) -> bool {
+        self.id == stamp.folder
     }
 
     /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
@@ -118,14 +127,10 @@ impl Folder {
         Ok(Folder { folder: path.to_owned() })
     }
 
-    pub fn open_there(path: &Path) -> Option<Folder> {
-        Folder::open(path).ok()
-    }
-
-    /// `None`: when a folder was changed, std tells nobody here.
+    /// Whether it is the folder of the stamp.
     #[expect(clippy::unused_self, reason = "as on unix")]
-    pub fn stamp(&self) -> Option<Stamp> {
-        None
+    pub fn is_of(&self, _stamp: Stamp) -> bool {
+        true
     }
 
     /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
@@ -148,7 +153,7 @@ impl Folder {
 mod tests {
     use std::{cell::Cell, fs, thread};
 
-    use super::{Folder, Seen, TICK};
+    use super::{Folder, Seen, Stamp, TICK};
 
     #[test]
     fn what_was_seen_holds_until_a_name_changes() {
@@ -156,13 +161,12 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let write = |name: &str| drop(fs::File::create(path(name)).unwrap());
         write("a");
-        let folder = Folder::open_there(dir.path()).unwrap();
         let (seen, n_looks) = (Seen::default(), Cell::new(0));
         // How often it was looked for in so many calls, and whether it was there.
         let look = || {
             n_looks.set(0);
             let there = [(); 4].map(|()| {
-                let stamp = folder.stamp();
+                let stamp = Stamp::of(dir.path());
                 let is_there = seen.still(stamp, || {
                     n_looks.set(n_looks.get() + 1);
                     path("a").exists()
@@ -189,15 +193,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_the_place_of_another_has_another_stamp() {
+    fn a_folder_in_the_place_of_another_is_another() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("it");
         fs::create_dir(&path).unwrap();
-        let first = Folder::open_there(&path).unwrap();
+        let (first, stamp) = (Folder::open(&path).unwrap(), Stamp::of(&path).unwrap());
+        assert!(first.is_of(stamp));
         fs::rename(&path, dir.path().join("moved")).unwrap();
+        assert_eq!(Stamp::of(&path), None);
         fs::create_dir(&path).unwrap();
-        let second = Folder::open_there(&path).unwrap();
-        assert_ne!(first.stamp(), second.stamp());
-        assert_eq!(second.stamp(), second.stamp());
+        let stamp = Stamp::of(&path).unwrap();
+        assert!(!first.is_of(stamp) && Folder::open(&path).unwrap().is_of(stamp));
     }
 }

@@ -48,7 +48,7 @@ pub use self::{
 use crate::{
     domain::name,
     error::{Error, Kind, Result},
-    platform::{self, FileId, Folder, Seen},
+    platform::{self, FileId, Seen, Stamp},
 };
 
 /// For foreign programs that hold SQLite's own lock; our writers queue before they begin.
@@ -61,9 +61,7 @@ pub struct Store {
     id: FileId,
     /// The log that this connection writes to: it stays the same while one is open.
     log: Option<FileId>,
-    /// The folder that both lie in,
-    folder: Option<Folder>,
-    /// and that their paths are theirs.
+    /// That the paths of both are theirs.
     named: Seen,
     /// Which connection of this process it is.
     number: u64,
@@ -158,7 +156,6 @@ impl Store {
             path: path.to_owned(),
             id,
             log: None,
-            folder: None,
             named: Seen::default(),
             number,
             epoch: Cell::default(),
@@ -169,8 +166,7 @@ impl Store {
     /// path still named this file afterwards.
     fn settled(mut self, note: &Path) -> Result<Store> {
         self.log = file_id(&beside(&self.path, "-wal"))?;
-        self.folder = self.path.parent().and_then(Folder::open_there);
-        if !self.is_current(false) {
+        if !self.is_current() {
             return Err(Error::busy("the table is being replaced"));
         }
         companions::note_log(&self.path, note);
@@ -179,16 +175,13 @@ impl Store {
 
     /// Whether the path still names the file that is open here, and its log the log. What is
     /// written to a log that somebody deleted is seen by nobody who comes later.
-    ///
-    /// Whoever has the turn to write, and has seen that it is that of the folder that is there now,
-    /// need not look for the folder again.
-    pub fn is_current(&self, has_turn: bool) -> bool {
+    pub fn is_current(&self) -> bool {
         let is_there =
             |path: &Path, id| matches!(platform::file_id(path), Ok(Some(it)) if it == id);
-        let table = || is_there(&self.path, self.id);
-        let log = || self.log.is_some_and(|log| is_there(&beside(&self.path, "-wal"), log));
-        let stamp = self.folder.as_ref().and_then(Folder::stamp);
-        (has_turn || table()) && self.named.still(stamp, || table() && log())
+        self.named.still(self.path.parent().and_then(Stamp::of), || {
+            is_there(&self.path, self.id)
+                && self.log.is_some_and(|log| is_there(&beside(&self.path, "-wal"), log))
+        })
     }
 
     /// What changes when somebody has committed something, through this connection or another.

@@ -15,15 +15,24 @@ enum How {
     TableDeleted,
     FolderDeleted,
     FolderMoved,
+    ProjectMoved,
     Renamed,
     Reset,
 }
 
-const ALL: [How; 5] =
-    [How::TableDeleted, How::FolderDeleted, How::FolderMoved, How::Renamed, How::Reset];
+const ALL: [How; 6] = [
+    How::TableDeleted,
+    How::FolderDeleted,
+    How::FolderMoved,
+    How::ProjectMoved,
+    How::Renamed,
+    How::Reset,
+];
 
 impl How {
-    fn happen(self, place: &Place) {
+    /// Gives what was moved away, to be kept as long as the test runs.
+    fn happen(self, place: &Place) -> tempfile::TempDir {
+        let aside = tempfile::tempdir().unwrap();
         match self {
             How::TableDeleted => fs::remove_file(place.table()).unwrap(),
             // Somebody may make a file in it at the same moment, as for `rm -rf`.
@@ -31,7 +40,12 @@ impl How {
                 fs::remove_dir_all(place.comms()).is_ok() || !place.comms().exists()
             }),
             How::FolderMoved => {
-                fs::rename(place.comms(), place.comms().with_file_name("moved")).unwrap();
+                fs::rename(place.comms(), aside.path().join("moved")).unwrap();
+            }
+            How::ProjectMoved => {
+                fs::rename(place.path(), aside.path().join("moved")).unwrap();
+                fs::create_dir_all(place.comms()).unwrap();
+                fs::create_dir(place.path().join(".git")).unwrap();
             }
             How::Renamed => {
                 let other = Place::new();
@@ -43,6 +57,7 @@ impl How {
             }
             How::Reset => drop(place.ok(&["reset", "--force", "--yes"])),
         }
+        aside
     }
 
     fn notice(self) -> &'static str {
@@ -54,7 +69,7 @@ impl How {
 
     /// The locks of seats are gone with the folder.
     fn frees_seats(self) -> bool {
-        matches!(self, How::FolderDeleted | How::FolderMoved)
+        matches!(self, How::FolderDeleted | How::FolderMoved | How::ProjectMoved)
     }
 
     /// Messages that wait for ada and carol in the new table.
@@ -104,7 +119,7 @@ fn without_sessions_a_newcomer_finds_the_new_table() {
                     agent.wait_exit(super::PATIENCE);
                 }
             }
-            how.happen(&place);
+            let _aside = how.happen(&place);
             let mut carol = newcomer_works(&place, how);
             ok(carol.call("send_message", json!({"recipient": "human", "content": "hello"})));
             let mut ada = place.seated("ada");
@@ -123,7 +138,7 @@ fn sessions_go_on_at_the_new_table_and_are_told() {
         if !is_young {
             go_on_for_a_while([&mut ada, &mut bob]);
         }
-        how.happen(&place);
+        let _aside = how.happen(&place);
         let text = ok(ada.call("get_messages", json!({})));
         assert!(text.contains(how.notice()), "{how:?}: {text}");
         assert!(text.contains("you are still `ada`"), "{how:?}: {text}");
@@ -149,7 +164,7 @@ fn no_seat_is_held_twice() {
         let place = Place::new();
         let (mut ada, mut bob) = two_sessions(&place);
         go_on_for_a_while([&mut ada, &mut bob]);
-        how.happen(&place);
+        let _aside = how.happen(&place);
         let mut other = place.started(&["--name", "ada"], &[]);
         let newcomer = name_in(&ok(other.call("register", json!({}))));
         let text = ok(ada.call("list_members", json!({})));
@@ -174,7 +189,7 @@ fn who_waits_is_woken_by_mail_in_the_new_table() {
         ok(ada.call("get_messages", json!({})));
         let wait = ada.post_call("wait_for_messages", json!({"timeout_seconds": 50}));
         ok(ada.call("heartbeat", json!({})));
-        how.happen(&place);
+        let _aside = how.happen(&place);
         if how != How::Renamed {
             // Nobody writes to it until it sits at the new table.
             eventually("seated anew", || {

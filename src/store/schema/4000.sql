@@ -18,6 +18,6 @@ CREATE TABLE new_delivery (
 INSERT INTO new_delivery
 SELECT member_id, read_at IS NOT NULL, message_id, sender_id, late, handed_at, handed_session,
        n_handed, read_at
-FROM delivery ORDER BY 1, 2, 3;
+FROM delivery WHERE message_id IN (SELECT id FROM message) ORDER BY 1, 2, 3;
 DROP TABLE delivery;
 ALTER TABLE new_delivery RENAME TO delivery;

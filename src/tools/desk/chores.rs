@@ -30,7 +30,7 @@ impl Desk {
     /// open, so that the next call finds it anew.
     pub fn pulse(&self) -> Option<Pulse> {
         let shared = opened(&self.store);
-        let store = shared.as_ref().filter(|store| store.is_current(false))?;
+        let store = shared.as_ref().filter(|store| store.is_current())?;
         let sits = self.seated.as_ref().is_none_or(|it| it.is_current(&self.seats));
         sits.then(|| store.pulse().ok()).flatten()
     }
@@ -93,7 +93,7 @@ impl Desk {
         }
         let now = self.now();
         let mut shared = opened(&self.store);
-        let Some(store) = shared.as_mut().filter(|store| store.is_current(true)) else {
+        let Some(store) = shared.as_mut().filter(|store| store.is_current()) else {
             return Ok(());
         };
         let (confirm, give_back) = (&self.to_confirm, &self.to_give_back);

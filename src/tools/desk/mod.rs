@@ -328,7 +328,7 @@ impl Desk {
     /// Opens the table, or opens it anew where the file was replaced.
     fn open(&mut self, turn: Option<&WriteTurn>, now: Time) -> Result<()> {
         let mut shared = opened(&self.store);
-        if shared.as_ref().is_some_and(|store| store.is_current(turn.is_some())) {
+        if shared.as_ref().is_some_and(Store::is_current) {
             return Ok(());
         }
         *shared = None;
