@@ -366,9 +366,8 @@ impl Desk {
         let work = |tx: &Tx<'_>| {
             let epoch = tx.epoch()?;
             let is_settled = |seated: &Seated| job.is_none() || !seated.has_to_settle(sitting.who);
-            let before = seated
-                .as_ref()
-                .filter(|seated| seated.is_good(epoch, sitting.seats) && is_settled(seated));
+            let is_good = |seated: &Seated| seated.is_good(epoch, sitting.seats);
+            let before = seated.as_ref().filter(|seated| is_good(seated) && is_settled(seated));
             let (seated, new_seat) = match before {
                 Some(seated) => (seated.clone(), false),
                 None => (sitting.sit(tx, seated.as_ref(), epoch, now)?, true),
