@@ -14,10 +14,6 @@ use super::FileId;
 /// every 1 to 10 ms.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A time of change that is a multiple of this is of a file system that knows no finer ones: `FAT`
-/// counts in 2 s, `exFAT` in 10 ms.
-const COARSE: i64 = 10_000_000;
-
 /// Which folder a path names, and when a name in it was last given, taken or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -31,6 +27,9 @@ impl Stamp {
     #[cfg(unix)]
     pub fn of(path: &Path) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt as _;
+        /// A time that is a multiple of this is of a file system that knows no finer ones: `FAT` counts
+        /// in 2 s, `exFAT` in 10 ms.
+        const COARSE: i64 = 10_000_000;
         let meta = path.metadata().ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
         (changed.1 % COARSE != 0).then_some(Stamp { folder: super::id_of(&meta), changed })
@@ -128,7 +127,6 @@ impl Folder {
     }
 
     /// Whether it is the folder of the stamp.
-    #[expect(clippy::unused_self, reason = "as on unix")]
     pub fn is_of(&self, _stamp: Stamp) -> bool {
         true
     }
