@@ -154,7 +154,10 @@ impl Seats {
         looked.unwrap_or_else(|err| err.kind() != io::ErrorKind::NotFound)
     }
 
-    /// Looks at a file in the folder, which stays open for the next look.
+    /// What `held` says of the file of this name in the folder. The file stays open for the next look.
+    ///
+    /// # Errors
+    /// It cannot be opened; [`io::ErrorKind::NotFound`] where there is none.
     fn look(
         &self,
         folder: &Folder,
@@ -306,7 +309,7 @@ impl Seat {
         &self.name
     }
 
-    /// Whether the path still names the file whose lock we hold; see [`Seats::has`], which is faster.
+    /// Whether the path still names the file whose lock we hold; in a turn, [`Seats::has`] is faster.
     pub fn is_current(&self) -> bool {
         self.lock.is_current(None)
     }

@@ -27,8 +27,8 @@ impl Stamp {
     #[cfg(unix)]
     pub fn of(path: &Path) -> Option<Stamp> {
         use std::os::unix::fs::MetadataExt as _;
-        /// A time that is a multiple of this is of a file system that knows no finer ones: `FAT` counts
-        /// in 2 s, `exFAT` in 10 ms.
+        /// In nanoseconds. A time that is a multiple of this is of a file system that knows no finer
+        /// ones: `FAT` counts in 2 s, `exFAT` in 10 ms.
         const COARSE: i64 = 10_000_000;
         let meta = path.metadata().ok()?;
         let changed = (meta.ctime(), meta.ctime_nsec());
@@ -44,6 +44,9 @@ impl Stamp {
 
 /// What was seen of a name. It holds as long as the path of its folder names the same one, and no name
 /// in it changes: one look at the folder serves for all names in it.
+///
+/// The folder's stamp, since when it is known, and whether a look came a tick later. Behind a lock,
+/// since the thread that stands in line has a lock file in common with who uses its turn.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<Option<(Stamp, Instant, bool)>>);
 
@@ -51,8 +54,9 @@ impl Seen {
     /// Whether what `look` looks for is still so. `stamp` is the folder's, taken just before; without
     /// one, `look` looks each time.
     pub fn still(&self, stamp: Option<Stamp>, look: impl FnOnce() -> bool) -> bool {
+        let Some(stamp) = stamp else { return look() };
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = seen.take().filter(|(at, ..)| Some(*at) == stamp);
+        let before = seen.take().filter(|(at, ..)| *at == stamp);
         if let Some((_, _, true)) = before {
             *seen = before;
             return true;
@@ -62,7 +66,7 @@ impl Seen {
         let now = Instant::now();
         let since = before.map_or(now, |(_, since, _)| since);
         let is_so = look();
-        *seen = stamp.filter(|_| is_so).map(|stamp| (stamp, since, now - since >= TICK));
+        *seen = is_so.then_some((stamp, since, now - since >= TICK));
         is_so
     }
 }

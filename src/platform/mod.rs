@@ -1,5 +1,5 @@
-//! What differs between Linux, macOS and Windows, and nothing else: files here, those of
-//! an open folder in [`folder`], processes in [`process`].
+//! What differs between Linux, macOS and Windows, and nothing else: files here, those of an open
+//! folder and whether their names are still theirs in [`folder`], processes in [`process`].
 
 mod folder;
 mod process;

@@ -172,3 +172,17 @@ impl Tx<'_> {
         Ok(statement.query_row([message.0], |row| row.get(0)).optional()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BODIES, HISTORY, ONE};
+    use crate::store::plan_of;
+
+    #[test]
+    fn whose_mail_it_was_is_found_by_the_key() {
+        for sql in [HISTORY, ONE, BODIES] {
+            let plan = plan_of(sql);
+            assert!(!plan.iter().any(|step| step.contains("SCAN delivery")), "{plan:?}");
+        }
+    }
+}

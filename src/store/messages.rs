@@ -107,9 +107,9 @@ pub(super) use shown_columns;
 
 /// What makes a delivery unread for the session `?2`: not read, and not handed to it.
 ///
-/// `+?1`, and `?3 + 0` behind a LIMIT: where a bare parameter meets a range of an index or a LIMIT,
-/// `SQLite` 3.54 plans by its value and prepares the statement anew at each call, which costs as much
-/// as the rest of the call.
+/// `+?1`, and `?3 + 0` behind a LIMIT: a bare parameter there is one that `SQLite` 3.54 plans by its
+/// value, and then it prepares the statement anew at each call, which costs as much as the rest of the
+/// call.
 macro_rules! unread {
     () => {
         "member_id = +?1 AND is_read = 0 AND (handed_session IS NULL OR handed_session <> ?2)"
@@ -139,6 +139,17 @@ const UNREAD_MESSAGES: &str = concat!(
     unread!(),
     " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
 );
+
+const IS_PARTY: &str = "SELECT EXISTS (
+     SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
+         EXISTS (SELECT 1 FROM message
+                 WHERE message.id = ?1 AND member.id IN (sender_id, recipient_id))
+         OR EXISTS (SELECT 1 FROM delivery
+                    WHERE member_id = member.id AND is_read IN (0, 1) AND message_id = +?1)))";
+
+const STANDINGS: &str = "SELECT name, handed_at, handed_session, read_at
+     FROM member CROSS JOIN delivery
+     ON member_id = member.id AND is_read IN (0, 1) AND message_id = +?1 ORDER BY member.id";
 
 /// A delivery that is handed to a session: the member `?1`, the message `?2`, the session `?3`.
 macro_rules! handed {
@@ -339,7 +350,7 @@ impl Tx<'_> {
             .prepare_cached(
                 // Under a name that it had before, a member is the same.
                 "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = ?1 OR moved_to = ?1)
-                 INSERT OR IGNORE INTO delivery (message_id, member_id, sender_id, late)
+                 INSERT INTO delivery (message_id, member_id, sender_id, late)
                  SELECT id, ?1, sender_id, 1 FROM (
                      SELECT message.id, sender_id FROM message
                      JOIN member ON member.id = sender_id
@@ -390,24 +401,13 @@ impl Tx<'_> {
 
     /// Whether the member sent the message or was sent it, also under a name it had before.
     pub fn is_party(&self, id: MessageId, member: MemberId) -> Result<bool> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT EXISTS (
-                 SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
-                     EXISTS (SELECT 1 FROM message
-                             WHERE message.id = ?1 AND member.id IN (sender_id, recipient_id))
-                     OR EXISTS (
-                         SELECT 1 FROM delivery WHERE member_id = member.id AND is_read IN (0, 1)
-                                                  AND message_id = ?1)))",
-        )?;
+        let mut statement = self.conn.prepare_cached(IS_PARTY)?;
         Ok(statement.query_row([id.0, member.0], |row| row.get(0))?)
     }
 
     /// Each recipient's part in a message.
     pub fn standings(&self, id: MessageId) -> Result<Vec<Standing>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT name, handed_at, handed_session, read_at FROM member CROSS JOIN delivery
-             ON member_id = member.id AND is_read IN (0, 1) AND message_id = ?1 ORDER BY member.id",
-        )?;
+        let mut statement = self.conn.prepare_cached(STANDINGS)?;
         let rows = statement.query_map([id.0], |row| {
             Ok(Standing {
                 member: row.get(0)?,
@@ -445,28 +445,15 @@ pub(super) fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::{Connection, StatementStatus};
-
-    use super::{COUNT_UNREAD, UNREAD, UNREAD_MESSAGES};
+    use super::{COUNT_UNREAD, COUNT_UNREAD_AFTER, IS_PARTY, STANDINGS, UNREAD, UNREAD_MESSAGES};
+    use crate::store::plan_of;
 
     #[test]
-    fn the_unread_query_is_prepared_once_and_served_by_the_key() {
-        let conn = Connection::open_in_memory().unwrap();
-        super::super::schema::migrate(&conn, 0).unwrap();
-        for sql in [UNREAD, COUNT_UNREAD, UNREAD_MESSAGES] {
-            for _ in 0..3 {
-                let mut statement = conn.prepare_cached(sql).unwrap();
-                statement.query([1, 2, 100]).unwrap().next().unwrap();
-                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
-            }
-            let plan: Vec<String> = conn
-                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-                .unwrap()
-                .query_map([1, 2, 100], |row| row.get("detail"))
-                .unwrap()
-                .map(Result::unwrap)
-                .collect();
-            let by_key = "USING PRIMARY KEY (member_id=? AND is_read=?)";
+    fn mail_is_found_by_the_key() {
+        for sql in [UNREAD, COUNT_UNREAD, COUNT_UNREAD_AFTER, UNREAD_MESSAGES, STANDINGS, IS_PARTY]
+        {
+            let plan = plan_of(sql);
+            let by_key = "PRIMARY KEY (member_id=? AND is_read=?";
             assert!(plan.iter().any(|step| step.contains(by_key)), "{sql}: {plan:?}");
         }
     }

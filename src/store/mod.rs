@@ -375,6 +375,35 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+/// How a new table would serve the statement, step by step.
+///
+/// # Panics
+/// It is prepared anew for other values of its parameters.
+#[cfg(test)]
+fn plan_of(sql: &str) -> Vec<String> {
+    let conn = Connection::open_in_memory().unwrap();
+    schema::migrate(&conn, 0).unwrap();
+    let given = |statement: &mut rusqlite::Statement<'_>, value: i64| {
+        for at in 1..=statement.parameter_count() {
+            statement.raw_bind_parameter(at, value).unwrap();
+        }
+    };
+    for value in 1..4 {
+        let mut statement = conn.prepare_cached(sql).unwrap();
+        given(&mut statement, value);
+        statement.raw_query().next().unwrap();
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0, "{sql}");
+    }
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    given(&mut explain, 1);
+    let mut rows = explain.raw_query();
+    let mut plan = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        plan.push(row.get("detail").unwrap());
+    }
+    plan
+}
+
 #[cfg(test)]
 mod tests {
     use super::Store;

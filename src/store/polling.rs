@@ -20,6 +20,20 @@ pub struct Polled {
     pub is_read: bool,
 }
 
+/// Read and unread mail lie in order each; asked for as one, all that is behind would be sorted.
+const NEXT: &str = concat!(
+    "SELECT ",
+    shown_columns!("late", "n_handed"),
+    ", handed_session, is_read FROM delivery JOIN message ON message.id = message_id
+     WHERE member_id = +?1 AND is_read IN (0, 1) AND message_id = (
+         SELECT min(next) FROM (
+             SELECT min(message_id) AS next FROM delivery
+             WHERE member_id = +?1 AND is_read = 0 AND message_id > ?2
+             UNION ALL
+             SELECT min(message_id) FROM delivery
+             WHERE member_id = +?1 AND is_read = 1 AND message_id > ?2))"
+);
+
 impl Tx<'_> {
     /// The last message that the member's daemon dealt with; `None` where there never was a daemon.
     pub fn polled_to(&self, member: MemberId) -> Result<Option<MessageId>> {
@@ -38,18 +52,7 @@ impl Tx<'_> {
 
     /// The next message in the member's inbox behind this one, read or not.
     pub fn next_polled(&self, member: MemberId, after: MessageId) -> Result<Option<Polled>> {
-        let mut statement = self.conn.prepare_cached(concat!(
-            "SELECT ",
-            shown_columns!("late", "n_handed"),
-            ", handed_session, is_read FROM delivery JOIN message ON message.id = message_id
-             WHERE member_id = ?1 AND is_read IN (0, 1) AND message_id = (
-                 SELECT min(next) FROM (
-                     SELECT min(message_id) AS next FROM delivery
-                     WHERE member_id = ?1 AND is_read = 0 AND message_id > ?2
-                     UNION ALL
-                     SELECT min(message_id) FROM delivery
-                     WHERE member_id = ?1 AND is_read = 1 AND message_id > ?2))"
-        ))?;
+        let mut statement = self.conn.prepare_cached(NEXT)?;
         let polled = |row: &rusqlite::Row<'_>| {
             Ok(Polled {
                 message: shown(row)?,
@@ -58,5 +61,18 @@ impl Tx<'_> {
             })
         };
         Ok(statement.query_row([member.0, after.0], polled).optional()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NEXT;
+    use crate::store::plan_of;
+
+    #[test]
+    fn the_next_is_found_by_the_key() {
+        let plan = plan_of(NEXT);
+        assert!(!plan.iter().any(|step| step.contains("SCAN delivery")), "{plan:?}");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
     }
 }

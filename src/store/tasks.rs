@@ -445,18 +445,17 @@ fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 mod tests {
     use std::cell::Cell;
 
-    use rusqlite::{Connection, StatementStatus};
+    use rusqlite::Connection;
 
     use super::{
         CLAIM, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status, TAKE, TAKE_OVER,
         TaskId, Time, Tx,
     };
+    use crate::store::plan_of;
 
     /// None of them may look at every task, or be planned anew at each call.
     #[test]
     fn looks_at_the_board_are_served_from_indexes() {
-        let conn = Connection::open_in_memory().unwrap();
-        super::super::schema::migrate(&conn, 0).unwrap();
         for (sql, index) in [
             (OPEN, "task_open"),
             (ENDED, "task_ended"),
@@ -467,23 +466,7 @@ mod tests {
             (TAKE, "INTEGER PRIMARY KEY"),
             (TAKE_OVER, "INTEGER PRIMARY KEY"),
         ] {
-            for _ in 0..3 {
-                let mut statement = conn.prepare_cached(sql).unwrap();
-                for at in 1..=statement.parameter_count() {
-                    statement.raw_bind_parameter(at, 1).unwrap();
-                }
-                statement.raw_query().next().unwrap();
-                assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
-            }
-            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            for at in 1..=explain.parameter_count() {
-                explain.raw_bind_parameter(at, 1).unwrap();
-            }
-            let mut rows = explain.raw_query();
-            let mut plan = Vec::new();
-            while let Some(row) = rows.next().unwrap() {
-                plan.push(row.get::<_, String>("detail").unwrap());
-            }
+            let plan = plan_of(sql);
             assert!(plan.iter().any(|step| step.contains(index)), "{sql}: {plan:?}");
             assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {plan:?}");
         }

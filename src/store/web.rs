@@ -53,6 +53,11 @@ const BEFORE: &str = posted!("< ?1 ORDER BY id DESC");
 
 const AFTER: &str = posted!("> ?1 ORDER BY id");
 
+const STANDINGS: &str = "SELECT message_id, count(*), count(handed_at), count(read_at)
+     FROM member CROSS JOIN delivery ON member_id = member.id AND is_read IN (0, 1)
+                                    AND message_id BETWEEN ?1 AND ?2
+     GROUP BY message_id ORDER BY message_id";
+
 impl Tx<'_> {
     /// The messages right before this one, oldest first.
     pub fn posted_before(&self, before: MessageId, limit: i64) -> Result<Vec<Posted>> {
@@ -95,12 +100,7 @@ impl Tx<'_> {
         first: MessageId,
         last: MessageId,
     ) -> Result<Vec<(MessageId, Counts)>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT message_id, count(*), count(handed_at), count(read_at)
-             FROM member CROSS JOIN delivery ON member_id = member.id AND is_read IN (0, 1)
-                                            AND message_id BETWEEN ?1 AND ?2
-             GROUP BY message_id ORDER BY message_id",
-        )?;
+        let mut statement = self.conn.prepare_cached(STANDINGS)?;
         let rows = statement.query_map([first.0, last.0], |row| {
             let counts = Counts { n: row.get(1)?, handed: row.get(2)?, read: row.get(3)? };
             Ok((MessageId(row.get(0)?), counts))
@@ -139,5 +139,20 @@ impl Tx<'_> {
             )?
             .execute(params![hash, now.0, now.before(TOKEN_LIFE).0])?;
         Ok(n_rows > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AFTER, BEFORE, STANDINGS};
+    use crate::store::plan_of;
+
+    #[test]
+    fn the_page_looks_at_no_more_than_it_shows() {
+        for sql in [AFTER, BEFORE, STANDINGS] {
+            let plan = plan_of(sql);
+            let scans = |step: &&String| step.starts_with("SCAN") && !step.contains("member");
+            assert_eq!(plan.iter().find(scans), None, "{sql}: {plan:?}");
+        }
     }
 }

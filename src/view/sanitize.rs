@@ -54,10 +54,10 @@ pub fn fence(body: &str) -> String {
 }
 
 /// No byte of a text becomes more than so many behind its fence, beside [`FENCE_BYTES`]: a control
-/// character, or a backslash before one, is `\u{1b}`.
+/// character is `\u{1b}`, a backslash before one `\u{5c}`.
 const BYTES_PER_BYTE: usize = 6;
 
-/// What the first line begins with.
+/// The `| ` before the first line.
 const FENCE_BYTES: usize = 2;
 
 /// How many bytes a text has behind its fence, where that is over `limit`.

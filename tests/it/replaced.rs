@@ -1,5 +1,5 @@
-//! Somebody deletes or replaces the table while sessions sit at it: the next call works and says
-//! so, nobody sits on a seat that somebody else has, and mail in the new table wakes who waits.
+//! Somebody deletes, moves or replaces the table while sessions sit at it: the next call works and
+//! says so, nobody sits on a seat that somebody else has, and mail in the new table wakes who waits.
 
 use std::{fs, sync::Arc, thread, time::Duration};
 
@@ -87,7 +87,7 @@ fn two_sessions(place: &Place) -> (Agent, Agent) {
     (ada, bob)
 }
 
-/// What a session has seen of its files for a while, it does not look for again at each call.
+/// What a session has seen of its files for 50 ms, it does not look for again at each call.
 fn go_on_for_a_while(agents: [&mut Agent; 2]) {
     let [ada, bob] = agents;
     for _ in 0..3 {

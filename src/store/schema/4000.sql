@@ -1,6 +1,6 @@
--- One page less for each message: unread mail lies together by its key, in place of an index.
+-- A page less is written for each message: unread mail lies together by its key, in place of an index.
 --
--- A break: an older server would not move what it marks as read, nor know what is unread.
+-- A break: an older server sets `read_at` alone, which the check of `is_read` refuses.
 
 CREATE TABLE new_delivery (
     member_id INTEGER NOT NULL REFERENCES member (id),
@@ -15,6 +15,7 @@ CREATE TABLE new_delivery (
     read_at INTEGER,
     PRIMARY KEY (member_id, is_read, message_id)
 ) STRICT, WITHOUT ROWID;
+-- Whoever deletes a message by hand, with foreign keys off, leaves its deliveries: they are nothing.
 INSERT INTO new_delivery
 SELECT member_id, read_at IS NOT NULL, message_id, sender_id, late, handed_at, handed_session,
        n_handed, read_at

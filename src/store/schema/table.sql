@@ -91,7 +91,9 @@ CREATE INDEX message_task ON message (task_id) WHERE task_id IS NOT NULL;
 
 -- One member's unread mail lies together, as the one unread query asks for it, and moves when it is
 -- read: an index would be one more page to write for each message. A member has a message once, read
--- or not; what is found by its message alone is looked for at each member.
+-- or not; the key cannot hold that, so whoever delivers or moves one sees to it. `is_read IN (0, 1)`
+-- leads along the key where either will do. What is found by its message alone is looked for at each
+-- member: CROSS JOIN keeps that order.
 CREATE TABLE delivery (
     member_id INTEGER NOT NULL REFERENCES member (id),
     is_read INTEGER NOT NULL DEFAULT 0 CHECK (is_read = (read_at IS NOT NULL)),

@@ -163,9 +163,9 @@ pub(super) fn changes(cx: &Cx<'_>, since: &mut Cursor, before: &mut Before) -> R
         put("messages", posted.iter().map(posting).collect());
     }
     if before.counts.is_empty() || log.iter().any(|line| line.kind.starts_with("message.")) {
-        let newest = MessageId((since.message - MESSAGES).max(0));
-        let last = MessageId(newest.0 + MESSAGES + LOG_LINES);
-        let counts = cx.tx.standings_between(newest, last)?;
+        let first = (since.message - MESSAGES).max(0);
+        let last = first + MESSAGES + LOG_LINES;
+        let counts = cx.tx.standings_between(MessageId(first), MessageId(last))?;
         let moved: Vec<Value> = counts
             .iter()
             .filter(|it| !before.counts.contains(it))
