@@ -81,11 +81,15 @@ pub fn processes_above() -> Vec<u32> {
 pub fn has_unread_output() -> bool {
     #[cfg(unix)]
     {
-        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::{
+            LazyLock,
+            atomic::{AtomicBool, Ordering},
+        };
 
+        static IS_SOCKET: LazyLock<bool> = LazyLock::new(|| is_socket(&io::stdout()));
         static WAS_CUT: AtomicBool = AtomicBool::new(false);
         let stdout = io::stdout();
-        if !is_socket(&stdout) {
+        if !*IS_SOCKET {
             return rustix::io::ioctl_fionread(stdout).is_ok_and(|n_bytes| n_bytes > 0);
         }
         // For a socket that number would be about what there is to read from it. The error is told
