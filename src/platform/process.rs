@@ -86,7 +86,7 @@ pub fn has_unread_output() -> bool {
             atomic::{AtomicBool, Ordering},
         };
 
-        static IS_SOCKET: LazyLock<bool> = LazyLock::new(|| is_socket(&io::stdout()));
+        static IS_SOCKET: LazyLock<bool> = LazyLock::new(|| is_socket(io::stdout()));
         static WAS_CUT: AtomicBool = AtomicBool::new(false);
         let stdout = io::stdout();
         if !*IS_SOCKET {
