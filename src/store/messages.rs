@@ -289,20 +289,23 @@ impl Tx<'_> {
 
     pub fn insert_message(&self, new: &NewMessage<'_>, now: Time) -> Result<MessageId> {
         let conn = self.writing()?;
-        let thread: Option<i64> = match new.reply_to {
+        let (thread, answers_task): (Option<i64>, Option<i64>) = match new.reply_to {
             Some(parent) => conn
-                .prepare_cached("SELECT thread_id FROM message WHERE id = ?1")?
-                .query_row([parent.0], |row| row.get(0))
-                .optional()?,
-            None => None,
+                .prepare_cached(
+                    "SELECT thread_id, coalesce(answers_task, task_id) FROM message WHERE id = ?1",
+                )?
+                .query_row([parent.0], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?
+                .unwrap_or_default(),
+            None => (None, None),
         };
         let mut statement = conn.prepare_cached(
             "INSERT INTO message (id, sender_id, kind, audience, is_broadcast, recipient_id, reply_to,
-                                  task_id, about_id, thread_id, body, sent_at)
+                                  task_id, about_id, answers_task, thread_id, body, sent_at)
              VALUES (coalesce((SELECT max(id) FROM message), (SELECT last_message FROM about)) + 1,
-                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
-                     coalesce(?9, (SELECT max(id) FROM message) + 1, (SELECT last_message FROM about) + 1),
-                     ?10, ?11)",
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+                     coalesce(?10, (SELECT max(id) FROM message) + 1, (SELECT last_message FROM about) + 1),
+                     ?11, ?12)",
         )?;
         let id = statement.insert(params![
             new.sender.0,
@@ -313,6 +316,7 @@ impl Tx<'_> {
             new.reply_to.map(|message| message.0),
             new.task.map(|task| task.0),
             new.about.map(|member| member.0),
+            answers_task,
             thread,
             new.body,
             now.0,

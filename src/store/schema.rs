@@ -233,6 +233,8 @@ mod tests {
              DELETE FROM message WHERE id = 6;
              INSERT INTO message (id, sender_id, kind, audience, reply_to, thread_id, body, sent_at)
              VALUES (4, 1, 'message', 'ada', 5, 5, 'yes', 2);
+             INSERT INTO message (id, sender_id, kind, audience, reply_to, thread_id, body, sent_at, task_id)
+             VALUES (2, 1, 'auto', 'ada', NULL, 2, 'task', 1, 9), (3, 1, 'message', 'ada', 2, 2, 'ok', 2, NULL);
              INSERT INTO delivery (message_id, member_id, sender_id, n_handed, handed_at, read_at)
              VALUES (4, 1, 1, 1, 3, 4), (5, 1, 1, 0, NULL, NULL);
              INSERT INTO task (id, title, creator_id, created_at, updated_at, moved_by, moved_at)
@@ -255,7 +257,11 @@ mod tests {
             let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
             rows.map(Result::unwrap).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(text("SELECT id || body || thread_id FROM message"), "4yes5 5hello5");
+        assert_eq!(
+            text("SELECT id || body || thread_id FROM message"),
+            "2task2 3ok2 4yes5 5hello5"
+        );
+        assert_eq!(text("SELECT id || '>' || answers_task FROM message WHERE answers_task"), "3>9");
         assert_eq!(text("SELECT message_id || '' FROM delivery WHERE is_read = 0"), "5");
         assert_eq!(
             text(

@@ -179,6 +179,10 @@ const NEXT_READY: &str = "SELECT id FROM task
        AND (assignee_id IS NULL OR assignee_id = +?1)
      ORDER BY priority DESC, id LIMIT 1";
 
+/// What was answered to the notices of a task, the newest first.
+const ANSWERS: &str = "SELECT id, (SELECT name FROM member WHERE id = message.sender_id), sent_at
+     FROM message WHERE answers_task = +?1 ORDER BY id DESC LIMIT ?2 + 0";
+
 impl Tx<'_> {
     pub fn insert_task(&self, new: &NewTask<'_>, now: Time) -> Result<TaskId> {
         let conn = self.writing()?;
@@ -393,13 +397,7 @@ impl Tx<'_> {
 
     /// Answers to the notices of a task, the newest, oldest first.
     pub fn task_replies(&self, id: TaskId, limit: usize) -> Result<Vec<Reply>> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT reply.id, (SELECT name FROM member WHERE id = reply.sender_id), reply.sent_at
-             FROM message AS notice
-             JOIN message AS reply
-               ON reply.thread_id = notice.thread_id AND reply.reply_to IS NOT NULL
-             WHERE notice.task_id = +?1 ORDER BY reply.id DESC LIMIT ?2 + 0",
-        )?;
+        let mut statement = self.conn.prepare_cached(ANSWERS)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = statement.query_map([id.0, limit], |row| {
             Ok(Reply {
@@ -448,8 +446,8 @@ mod tests {
     use rusqlite::Connection;
 
     use super::{
-        CLAIM, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status, TAKE, TAKE_OVER,
-        TaskId, Time, Tx,
+        ANSWERS, CLAIM, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status, TAKE,
+        TAKE_OVER, TaskId, Time, Tx,
     };
     use crate::store::plan_of;
 
@@ -461,6 +459,7 @@ mod tests {
             (ENDED, "task_ended"),
             (COUNT_OPEN, "COVERING INDEX task_open"),
             (COUNT_ENDED, "INDEX task_ended"),
+            (ANSWERS, "INDEX message_task"),
             (NEXT_READY, "COVERING INDEX task_open"),
             (CLAIM, "INTEGER PRIMARY KEY"),
             (TAKE, "INTEGER PRIMARY KEY"),

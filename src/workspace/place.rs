@@ -166,8 +166,9 @@ fn there(folder: &Path, name: &str) -> Option<PathBuf> {
     while let Some(c) = rest.next() {
         plain.push(if c == '\\' { rest.next().unwrap_or(c) } else { c });
     }
-    let paths = [folder.join(name), folder.join(plain)];
-    paths.into_iter().find(|path| path.symlink_metadata().is_ok())
+    let names = [Some(name), (plain != name).then_some(plain.as_str())];
+    let mut paths = names.into_iter().flatten().map(|name| folder.join(name));
+    paths.find(|path| path.symlink_metadata().is_ok())
 }
 
 fn escaped(name: &str) -> String {

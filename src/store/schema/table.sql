@@ -83,11 +83,13 @@ CREATE TABLE message (
     -- The task that a notice is about.
     task_id INTEGER,
     -- Whose doing a notice tells of: an answer to it goes there.
-    about_id INTEGER
+    about_id INTEGER,
+    -- The task whose notice an answer belongs to.
+    answers_task INTEGER
 ) STRICT;
 CREATE INDEX message_thread ON message (thread_id) WHERE reply_to IS NOT NULL;
 CREATE INDEX message_broadcast ON message (id) WHERE is_broadcast;
-CREATE INDEX message_task ON message (task_id) WHERE task_id IS NOT NULL;
+CREATE INDEX message_task ON message (answers_task) WHERE answers_task IS NOT NULL;
 
 -- One member's unread mail lies together, as the one unread query asks for it, and moves when it is
 -- read: an index would be one more page to write for each message. A member has a message once, read
@@ -174,7 +176,7 @@ CREATE TABLE context (
 CREATE INDEX context_change ON context (change);
 
 CREATE TABLE reservation (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     member_id INTEGER NOT NULL REFERENCES member (id),
     pattern TEXT NOT NULL,
     checkout TEXT NOT NULL,
