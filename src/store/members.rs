@@ -302,7 +302,7 @@ impl Tx<'_> {
     pub fn members_with_session_key(&self, family: &str, key: &str) -> Result<Vec<Member>> {
         let mut statement = self.conn.prepare_cached(
             "SELECT member.* FROM member JOIN session ON session.id = session_id
-             WHERE session.family = ?1 AND session.key = ?2",
+             WHERE session.family = +?1 AND session.key = +?2",
         )?;
         let rows = statement.query_map([family, key], Member::from_row)?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -321,7 +321,7 @@ impl Tx<'_> {
     /// The members to whom a client's id of a session leads, whichever client it is.
     pub fn members_with_key(&self, key: &str) -> Result<Vec<Member>> {
         let mut statement = self.conn.prepare_cached(
-            "SELECT member.* FROM member_key JOIN member ON member.id = member_id WHERE key = ?1",
+            "SELECT member.* FROM member_key JOIN member ON member.id = member_id WHERE key = +?1",
         )?;
         let rows = statement.query_map([key], Member::from_row)?;
         Ok(rows.collect::<Result<_, _>>()?)

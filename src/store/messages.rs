@@ -140,6 +140,20 @@ const UNREAD_MESSAGES: &str = concat!(
     " ORDER BY message_id LIMIT ?3 + 0) JOIN message ON message.id = message_id ORDER BY id"
 );
 
+/// Under a name that it had before, a member is the same.
+const LATE_BROADCASTS: &str =
+    "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = +?1 OR moved_to = +?1)
+     INSERT INTO delivery (message_id, member_id, sender_id, late)
+     SELECT id, ?1, sender_id, 1 FROM (
+         SELECT message.id, sender_id FROM message JOIN member ON member.id = sender_id
+         WHERE is_broadcast AND sender_id NOT IN mine
+           AND sent_at > CASE member.kind WHEN 'human' THEN ?2 ELSE ?3 END
+           AND NOT EXISTS (SELECT 1 FROM delivery WHERE member_id IN mine AND is_read IN (0, 1)
+                                                    AND message_id = message.id)
+           AND message.id > coalesce(
+                   (SELECT max(message_id) FROM delivery WHERE member_id = +?1 AND late), 0)
+         ORDER BY message.id DESC LIMIT ?4 + 0)";
+
 const IS_PARTY: &str = "SELECT EXISTS (
      SELECT 1 FROM member WHERE (id = ?2 OR moved_to = ?2) AND (
          EXISTS (SELECT 1 FROM message
@@ -349,30 +363,12 @@ impl Tx<'_> {
     /// Who sits down gets the broadcasts of the last hour and the human's of the last day, as far
     /// as it does not have them and did not write them.
     pub fn deliver_late_broadcasts(&self, member: MemberId, now: Time) -> Result<usize> {
-        let n_rows = self
-            .writing()?
-            .prepare_cached(
-                // Under a name that it had before, a member is the same.
-                "WITH mine AS MATERIALIZED (SELECT id FROM member WHERE id = ?1 OR moved_to = ?1)
-                 INSERT INTO delivery (message_id, member_id, sender_id, late)
-                 SELECT id, ?1, sender_id, 1 FROM (
-                     SELECT message.id, sender_id FROM message
-                     JOIN member ON member.id = sender_id
-                     WHERE is_broadcast AND sender_id NOT IN mine
-                       AND sent_at > CASE member.kind WHEN 'human' THEN ?2 ELSE ?3 END
-                       AND NOT EXISTS (
-                           SELECT 1 FROM delivery WHERE member_id IN mine AND is_read IN (0, 1)
-                                                    AND message_id = message.id)
-                       AND message.id > coalesce(
-                               (SELECT max(message_id) FROM delivery WHERE member_id = ?1 AND late), 0)
-                     ORDER BY message.id DESC LIMIT ?4)",
-            )?
-            .execute(params![
-                member.0,
-                now.before(DAY).0,
-                now.before(HOUR).0,
-                limits::LATE_BROADCASTS
-            ])?;
+        let n_rows = self.writing()?.prepare_cached(LATE_BROADCASTS)?.execute(params![
+            member.0,
+            now.before(DAY).0,
+            now.before(HOUR).0,
+            limits::LATE_BROADCASTS
+        ])?;
         Ok(n_rows)
     }
 
@@ -449,13 +445,23 @@ pub(super) fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNT_UNREAD, COUNT_UNREAD_AFTER, IS_PARTY, STANDINGS, UNREAD, UNREAD_MESSAGES};
+    use super::{
+        COUNT_UNREAD, COUNT_UNREAD_AFTER, IS_PARTY, LATE_BROADCASTS, STANDINGS, UNREAD,
+        UNREAD_MESSAGES,
+    };
     use crate::store::plan_of;
 
     #[test]
     fn mail_is_found_by_the_key() {
-        for sql in [UNREAD, COUNT_UNREAD, COUNT_UNREAD_AFTER, UNREAD_MESSAGES, STANDINGS, IS_PARTY]
-        {
+        for sql in [
+            UNREAD,
+            COUNT_UNREAD,
+            COUNT_UNREAD_AFTER,
+            UNREAD_MESSAGES,
+            STANDINGS,
+            IS_PARTY,
+            LATE_BROADCASTS,
+        ] {
             let plan = plan_of(sql);
             let by_key = "PRIMARY KEY (member_id=? AND is_read=?";
             assert!(plan.iter().any(|step| step.contains(by_key)), "{sql}: {plan:?}");

@@ -179,6 +179,13 @@ const NEXT_READY: &str = "SELECT id FROM task
        AND (assignee_id IS NULL OR assignee_id = +?1)
      ORDER BY priority DESC, id LIMIT 1";
 
+const DEPENDENCIES: &str =
+    "SELECT id, status FROM task_dependency JOIN task ON task.id = depends_on
+     WHERE task_id = +?1 ORDER BY depends_on";
+
+const DEPENDENTS: &str = "SELECT id, status FROM task_dependency JOIN task ON task.id = task_id
+     WHERE depends_on = +?1 ORDER BY task_id";
+
 /// What was answered to the notices of a task, the newest first.
 const ANSWERS: &str = "SELECT id, (SELECT name FROM member WHERE id = message.sender_id), sent_at
      FROM message WHERE answers_task = +?1 ORDER BY id DESC LIMIT ?2 + 0";
@@ -302,20 +309,12 @@ impl Tx<'_> {
 
     /// What a task waits for, done or not.
     pub fn dependencies(&self, id: TaskId) -> Result<Vec<Dependency>> {
-        self.ends(
-            "SELECT id, status FROM task_dependency JOIN task ON task.id = depends_on
-             WHERE task_id = ?1 ORDER BY id",
-            id,
-        )
+        self.ends(DEPENDENCIES, id)
     }
 
     /// The tasks that wait for this one, or waited.
     pub fn dependents(&self, id: TaskId) -> Result<Vec<Dependency>> {
-        self.ends(
-            "SELECT id, status FROM task_dependency JOIN task ON task.id = task_id
-             WHERE depends_on = ?1 ORDER BY id",
-            id,
-        )
+        self.ends(DEPENDENTS, id)
     }
 
     fn ends(&self, sql: &'static str, id: TaskId) -> Result<Vec<Dependency>> {
@@ -446,8 +445,8 @@ mod tests {
     use rusqlite::Connection;
 
     use super::{
-        ANSWERS, CLAIM, COUNT_ENDED, COUNT_OPEN, ENDED, MemberId, NEXT_READY, OPEN, Status, TAKE,
-        TAKE_OVER, TaskId, Time, Tx,
+        ANSWERS, CLAIM, COUNT_ENDED, COUNT_OPEN, DEPENDENCIES, DEPENDENTS, ENDED, MemberId,
+        NEXT_READY, OPEN, Status, TAKE, TAKE_OVER, TaskId, Time, Tx,
     };
     use crate::store::plan_of;
 
@@ -460,6 +459,8 @@ mod tests {
             (COUNT_OPEN, "COVERING INDEX task_open"),
             (COUNT_ENDED, "INDEX task_ended"),
             (ANSWERS, "INDEX message_task"),
+            (DEPENDENCIES, "PRIMARY KEY (task_id=?)"),
+            (DEPENDENTS, "INDEX task_dependency_back"),
             (NEXT_READY, "COVERING INDEX task_open"),
             (CLAIM, "INTEGER PRIMARY KEY"),
             (TAKE, "INTEGER PRIMARY KEY"),
