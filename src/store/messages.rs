@@ -445,9 +445,13 @@ pub(super) fn shown(row: &Row<'_>) -> rusqlite::Result<Shown> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use rusqlite::Connection;
+
     use super::{
-        COUNT_UNREAD, COUNT_UNREAD_AFTER, IS_PARTY, LATE_BROADCASTS, STANDINGS, UNREAD,
-        UNREAD_MESSAGES,
+        super::schema, COUNT_UNREAD, COUNT_UNREAD_AFTER, IS_PARTY, Kind, LATE_BROADCASTS, MemberId,
+        NewMessage, STANDINGS, TaskId, Time, Tx, UNREAD, UNREAD_MESSAGES,
     };
     use crate::store::plan_of;
 
@@ -466,5 +470,33 @@ mod tests {
             let by_key = "PRIMARY KEY (member_id=? AND is_read=?";
             assert!(plan.iter().any(|step| step.contains(by_key)), "{sql}: {plan:?}");
         }
+    }
+    /// Also one that answers an answer.
+    #[test]
+    fn answers_in_the_thread_of_a_notice_are_its_tasks() {
+        let conn = Connection::open_in_memory().unwrap();
+        schema::migrate(&conn, 0).unwrap();
+        let tx = Tx { conn: &conn, writable: true, epoch: Cell::default() };
+        let send = |reply_to, task| {
+            let new = NewMessage {
+                sender: MemberId(1),
+                kind: Kind::Message,
+                audience: "human",
+                is_broadcast: false,
+                recipient: None,
+                reply_to,
+                task,
+                about: None,
+                body: "x",
+            };
+            tx.insert_message(&new, Time(0)).unwrap()
+        };
+        let notice = send(None, Some(TaskId(9)));
+        let answer = send(Some(notice), None);
+        let other = send(None, None);
+        let next = send(Some(answer), None);
+        send(Some(other), None);
+        let answers = tx.task_replies(TaskId(9), 10).unwrap();
+        assert_eq!(answers.iter().map(|it| it.id).collect::<Vec<_>>(), [answer, next]);
     }
 }
