@@ -241,9 +241,10 @@ impl Seats {
         seat.lock.is_current(self.stamp())
     }
 
+    /// The folder that is there, if it is the one that was opened with the lock.
     fn open_folder(&self) -> Option<&Folder> {
-        let Here { lock, stamp } = self.in_turn.as_ref()?;
-        lock.folder.as_ref().filter(|folder| stamp.is_none_or(|stamp| folder.is_of(stamp)))
+        let stamp = self.stamp()?;
+        self.in_turn.as_ref()?.lock.folder.as_ref().filter(|folder| folder.is_of(stamp))
     }
 
     /// Of the folder that is there, in a turn.
@@ -367,10 +368,7 @@ impl LockFile {
     /// `write.lock`, with the folder that it lies in.
     fn open_in(folder: &Path) -> Result<LockFile> {
         let lock = LockFile::open(&folder.join(WRITE))?;
-        // Either may be replaced in between.
-        let holds_it = |it: &Folder| matches!(it.file_id(WRITE), Ok(Some(id)) if id == lock.id);
-        let folder = Folder::open(folder).ok().filter(holds_it);
-        Ok(LockFile { folder, ..lock })
+        Ok(LockFile { folder: Folder::open(folder).ok(), ..lock })
     }
 
     fn stamp(&self) -> Option<Stamp> {

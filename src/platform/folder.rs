@@ -97,15 +97,6 @@ impl Folder {
         self.id == stamp.folder
     }
 
-    /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
-    pub fn file_id(&self, name: &str) -> io::Result<Option<FileId>> {
-        match self.file(name, rustix::fs::OFlags::RDONLY) {
-            Ok(file) => super::open_file_id(&file).map(Some),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(err) => Err(err),
-        }
-    }
-
     /// Opens a file that is there, for a look at its lock.
     pub fn open_to_look(&self, name: &str) -> io::Result<File> {
         self.file(name, rustix::fs::OFlags::RDONLY)
@@ -133,11 +124,6 @@ impl Folder {
     /// Whether it is the folder of the stamp.
     pub fn is_of(&self, _stamp: Stamp) -> bool {
         true
-    }
-
-    /// Which file the name is that of, as [`super::file_id`] has it; `None` where there is none.
-    pub fn file_id(&self, name: &str) -> io::Result<Option<FileId>> {
-        super::file_id(&self.folder.join(name))
     }
 
     /// Opens a file that is there, for a look at its lock.

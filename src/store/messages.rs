@@ -471,6 +471,7 @@ mod tests {
             assert!(plan.iter().any(|step| step.contains(by_key)), "{sql}: {plan:?}");
         }
     }
+
     /// Also one that answers an answer.
     #[test]
     fn answers_in_the_thread_of_a_notice_are_its_tasks() {
